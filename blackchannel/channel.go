@@ -13,11 +13,11 @@ type Channel struct {
 	comm   transport.Messenger
 	client errchan.Client
 
-	carrier *Channel // of the communicator that this is a duplicate of, or this one: it has the messages of both
+	carrier *Channel // the channel that sends this one's messages: itself, or see copies.go
 	machine *Machine
 
-	// The following fields are of carriers. mu protects them and the machines. It is not held while a
-	// client or comm is called.
+	// The following fields are of carriers. mu protects them and the machines. It is not held while
+	// a client or comm is called.
 	mu     sync.Mutex
 	asked  bool // the transport will call Next until it returns nothing
 	closed bool // comm is closed
@@ -29,10 +29,9 @@ var _ errchan.Channel = (*Channel)(nil)
 // Listen.
 //
 // Some members may have made a duplicate (MPI_Comm_dup) while others have not yet. The
-// channel of such a communicator has a parent: the channel of the communicator it was
+// channel of such a communicator has a parent: the channel of the communicator that it was
 // duplicated from, which has the same ranks. Its id is not 0, is the same at all members, and
-// unique among the duplicates of the communicator that is none, and theirs.
-// Any other channel has a nil parent.
+// unique among all duplicates with the same carrier. Any other channel has a nil parent.
 func New(comm transport.Messenger, id uint64, parent *Channel, client errchan.Client) *Channel {
 	ch := &Channel{comm: comm, client: client}
 	if parent == nil {

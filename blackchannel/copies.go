@@ -7,23 +7,28 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// Each member makes a duplicate (MPI_Comm_dup) when its program comes to Dup. Until then it has no side
-// of the duplicate, and an error there must not wait for it: all who have the duplicate are told at once
-// (P8). So a duplicate has no messenger of its own. The messages of its machines go along the tree of the
-// communicator that it is derived from and that is no duplicate, which has the same ranks, and is the
-// carrier of all its duplicates and theirs. A message says which of them it is about. A rank that gets a
-// message about a duplicate that it has not made begins its machine. The machine passes notices and
-// reports on, and tells the client when there is one. It does not join, so the round does not end.
+// Each member makes a duplicate (MPI_Comm_dup) when its program calls Dup. Until then it has no
+// side of the duplicate. An error on the duplicate must not wait for it: all members that have made
+// the duplicate are told at once (P8). So a duplicate has no messenger of its own. The messages of
+// its machines use the messenger of another communicator with the same ranks, the carrier: its
+// closest ancestor that is not a duplicate. A communicator carries the messages of all its
+// duplicates, and of their duplicates. Each message says which of them it is about.
+//
+// A rank that gets a message about a duplicate that it has not made creates the machine of the
+// duplicate. The machine passes notices and reports on, and tells the client when there is one. It
+// does not join, so the round does not end before this rank has made the duplicate, or its program has
+// ended without it.
 
-// copies is what one rank's machines of a communicator and its duplicates share.
+// copies is the state that one rank's machines of a carrier and its duplicates share. Like they, it
+// is not safe for concurrent use.
 type copies struct {
-	first      *Machine            // of the communicator that is no duplicate
-	duplicates map[uint64]*Machine // by id
-	inUse      int                 // how many of these are made and not closed
-	closed     bool                // the first is
+	first      *Machine            // of the carrier
+	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet
+	inUse      int                 // number of duplicates that this rank has made and not closed
+	closed     bool                // this rank has closed the carrier
 	left       bool                // the program has ended: it makes no duplicate any more
 
-	out errchan.Queue[Output]
+	out errchan.Queue[Output] // of all these machines, in order
 }
 
 // Next returns the next output of a machine, and whether there is one.
@@ -48,9 +53,10 @@ func (c *copies) duplicate(id uint64) *Machine {
 	return d
 }
 
-// addressee returns the machine that a message is for, or nil. If it is about a duplicate that this
-// rank has not made, it is of the first round, which has no verdict yet. Another message is of a
-// duplicate that this rank has closed because of an error of the communicator it is derived from.
+// addressee returns the machine that a message is for, or nil. A message about a duplicate that
+// this rank has not made belongs to the first round of the duplicate, which has no verdict yet.
+// Other messages about a duplicate without a machine are about one that this rank has closed,
+// because of an error of the communicator that it is derived from.
 func (c *copies) addressee(msg *Message) *Machine {
 	switch {
 	case msg.Comm == 0:

@@ -283,9 +283,9 @@ type program struct {
 }
 
 // explore goes through every state that the errors of programs can lead to, whatever the order of
-// messages, joins, and of ranks making their sides: whenever no message can be delivered, every rank
-// that has its side of a communicator has been told of its error, and in the end all have the same
-// verdicts.
+// messages, joins, and of ranks making their sides: whenever no message can be delivered, every
+// rank that has its side of a communicator has been told of its error, and in the end all have the
+// same verdicts.
 func explore(t *testing.T, programs []program) {
 	states, ends := 0, 0
 	for _, p := range programs {

@@ -1,32 +1,34 @@
 // Package blackchannel is the error backend that works on any transport. Each communicator has a
 // duplicate on which every rank always has a receive pending, so an error reaches every rank no
-// matter what its program is doing. It follows section III-B of Engwer, Altenbernd, Dreier, Göddeke,
-// "A high-level C++ approach to manage local errors, asynchrony and faults in an MPI application",
-// with another protocol.
+// matter what its program is doing. It follows section III-B of Engwer, Altenbernd, Dreier,
+// Göddeke, "A high-level C++ approach to manage local errors, asynchrony and faults in an MPI
+// application", with another protocol.
 //
-// In the paper the initiator sends a message to each other rank; then come a barrier, an allreduce, a
-// scan, a broadcast and an allreduce. Here all messages go along one binomial tree rooted at rank 0,
-// in three waves of a single round:
+// In the paper the initiator sends a message to each other rank. A barrier, an allreduce, a scan, a
+// broadcast and an allreduce follow. In this package all messages go along one binomial tree rooted
+// at rank 0, in three waves of a single round:
 //
-//   - Notices flood the tree from each rank that raises an error. A rank passes the first notice that
-//     it gets on to its other neighbours, and drops later ones. If the first notice that says corrupt
-//     is a later one, it is passed on too, because a program that a signal does not interrupt may wait
-//     for it (P8).
-//   - Reports go to the root. A rank sends its own and its children's reports when it has joined the
-//     round and has the reports of all children. A rank joins when its program is inside an operation,
-//     so the verdict has every error that was raised before the program knew of the others' (P2).
+//   - Notices flood the tree from each rank that raises an error. A rank passes the first notice
+//     that it gets on to its other neighbours, and drops later ones. If a later notice is the first
+//     that says corrupt, it passes that on too, because a program that a signal does not interrupt
+//     may wait for it (P8).
+//   - Reports go to the root. A rank sends its own and its children's reports when it has joined
+//     the round and has the reports of all children. A rank joins when its program is inside an
+//     operation. So the verdict contains every error that a rank raised before its program knew of
+//     the errors of other ranks (P2).
 //   - The root's verdict goes back down the tree, and ends the round at each rank.
 //
-// This takes at most 2 messages each way on each of the n-1 edges, or 3 if a rank unwinds in a round
-// that another has opened by a signal. From the first error to the last verdict it takes 4 times the
-// depth of the tree. Without errors there are no messages (P6). Messages between neighbours stay in
-// order, so a message of a round never comes to a rank that has not begun the round, and only two kinds
-// of messages can come to a rank that has ended it: see [Machine].
+// This takes at most 2 messages each way on each of the n-1 edges, or 3 if a rank unwinds in a
+// round that another has opened by a signal. From the first error to the last verdict it takes 4
+// times the depth of the tree. Without errors there are no messages (P6). Messages between
+// neighbours stay in order, so a message of a round never comes to a rank that has not begun the
+// round, and only two kinds of messages can come to a rank that has ended it: see [Machine].
 //
-// When there is an error on a duplicate (MPI_Comm_dup), some ranks may not have made the duplicate yet.
-// Its messages go along the same tree of the communicator that it is derived from, so all ranks that
-// have the duplicate are told at once (P8). Reports and verdict wait for the other ranks: see copies.go.
+// When there is an error on a duplicate (MPI_Comm_dup), some ranks may not have made the duplicate
+// yet. Its messages therefore use the tree of the communicator that it was duplicated from, so all
+// ranks that have made the duplicate are told at once (P8). Reports and verdict wait for the other
+// ranks: see copies.go.
 //
-// [Machine] is the protocol without I/O; [Channel] connects one to a communicator. Neither must ever
-// know what a report says.
+// [Machine] is the protocol without I/O; [Channel] connects one to a communicator. Neither must
+// ever know what a report says.
 package blackchannel

@@ -41,21 +41,20 @@ type Message struct {
 	encoded []byte // as received, or as first sent
 }
 
-// An Output is an action of a Machine that the caller carries out: to send a message, or to tell
-// the client.
+// An Output is an action that a Machine asks its caller to carry out: to send a message, or to tell
+// the client. One of Message, Noticed and Resolved is not nil.
 type Output struct {
-	Of       *Machine
-	To       int // of Message
+	Of       *Machine // whose output it is: see copies.go
+	To       int      // the rank to which Message is sent
 	Message  *Message
-	Noticed  *errchan.Noticed
-	Resolved *errchan.Verdict
+	Noticed  *errchan.Noticed // tell Of's client that a round is open
+	Resolved *errchan.Verdict // tell Of's client the verdict
 }
 
-// A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds
-// it the rank's decisions by Raise and Join, and messages by Step, and carries out what
-// Next returns after each. Its methods are not safe for concurrent use. The machines of a
-// communicator and its duplicates take each other's messages, and return each other's outputs:
-// see copies.go.
+// A Machine runs the protocol at one rank. It has no I/O and no clock. The caller feeds it the
+// rank's decisions by Raise and Join, and messages by Step, and after each carries out the outputs
+// that Next returns. Its methods are not safe for concurrent use. The machines of a communicator
+// and its duplicates take each other's messages, and return each other's outputs: see copies.go.
 //
 // Rounds are numbered from 0. In a round a rank gets messages of that round only, with
 // one exception. Reports that a rank raises after it has joined follow its first
@@ -211,8 +210,8 @@ func (m *Machine) flood(from int, msg *Message, spareParent bool) {
 // complete says whether this rank's subtree has joined.
 func (m *Machine) complete() bool { return m.joined && m.heard == 1<<m.children-1 }
 
-// collect adds reports to the round. If the subtree is complete, it sends them to the parent or, at the
-// root, ends the round.
+// collect adds reports to the round. If the subtree is complete, it sends them to the parent or, at
+// the root, ends the round.
 func (m *Machine) collect(reports []errchan.Report) {
 	m.reports = append(m.reports, reports...)
 	switch {

@@ -58,8 +58,8 @@ func newNetwork(n int) *network {
 	return net
 }
 
-// family returns rank r's machine of the first communicator, which takes and sends the messages of its
-// duplicates too.
+// family returns rank r's machine of the first communicator, which takes and sends the messages of
+// its duplicates too.
 func (net *network) family(r int) *blackchannel.Machine {
 	if net.copies != nil {
 		return net.copies[0].machines[r]

@@ -113,8 +113,8 @@ func TestLogarithmic(t *testing.T) {
 	}
 }
 
-// A corruption that comes when the round is open costs a notice a link more (P6), and
-// reaches those who compute (P8).
+// A corruption that comes when the round is open costs one more notice on each link (P6), and
+// reaches the ranks that compute (P8).
 func TestCorruptionOfAnOpenRound(t *testing.T) {
 	rnd := seeded(t)
 	for n := 2; n <= 40; n++ {

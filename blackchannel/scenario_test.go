@@ -79,8 +79,8 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.attends[r] = attend
 		}
 	},
-	// dup comm=I [of=J] rank=R or rank=(R, …): ranks make their sides of a duplicate,
-	// of J (0: the first communicator). They compute, until attend. Commands with comm=I are about it.
+	// dup comm=I [of=J] rank=R or rank=(R, …): ranks make their sides of a duplicate, of J (0: the
+	// first communicator). They compute, until attend. Commands with comm=I are about it.
 	"dup": func(t *testing.T, s *script, d *datadriven.TestData) {
 		var comm, of int
 		d.ScanArgs(t, "comm", &comm)

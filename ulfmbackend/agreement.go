@@ -241,7 +241,7 @@ func (m *Machine) decided(decision *Message) {
 	m.standIn()
 }
 
-// reparent sends the new parent what may have been lost with the old one.
+// reparent sends the new parent in the tree the messages that may have been lost with the old one.
 func (m *Machine) reparent() {
 	for k := range streams {
 		if m.isVoted(k) {

@@ -26,7 +26,8 @@ type end struct {
 	err error
 }
 
-// H5: what the machine has decided is not ended by an error, though nobody has been told.
+// H5: an error does not end an agreement that the machine has decided, even if no proposer was
+// told.
 func TestDecidedIsDecided(t *testing.T) {
 	cause := errors.New("an error")
 	over := map[string]func(*Channel){
@@ -178,8 +179,9 @@ func TestReportsGoUpOnce(t *testing.T) {
 	require.LessOrEqual(t, most, each*depth)
 }
 
-// P5: a report that is raised once the machine has a verdict, but before the client has,
-// does not join the next round: what the client has brought is of the epoch before.
+// P5: a report that is raised after the machine has a verdict, but before the client has been told,
+// does not join the next round: the decisions that the client passes with it are of the epoch
+// before.
 func TestRaisedBeforeTold(t *testing.T) {
 	c := &raiser{holds: true}
 	c.Channel = New(alone{}, 7, 0, c)

@@ -294,9 +294,9 @@ func TestRevokeExhaustively(t *testing.T) {
 	}
 }
 
-// H5: errors and agreements are one order. Whatever comes of which error, an agreement
-// that one survivor has completed all complete that have proposed to it; so all who go
-// on after an error call for the same next one, and end.
+// H5: errors and agreements have one order. No matter how errors interfere, an agreement that one
+// survivor has completed is completed by all survivors that have proposed to it. So after an error
+// all ranks that continue call the same next agreement, and it ends.
 func TestAllOrNoneExhaustively(t *testing.T) {
 	for _, test := range []struct {
 		n, deaths int
@@ -353,9 +353,9 @@ func TestAllOrNoneExhaustively(t *testing.T) {
 	}
 }
 
-// H6: who has closed the communicator forgets it once all have, and not before: though
-// those who have forgotten it take no message any more, the others come to their end.
-// Nobody keeps it, unless somebody dies who has been told that all have closed it.
+// H6: a rank that has closed the communicator forgets it when all ranks have closed it, and not
+// before. The ranks that have forgotten it take no messages for it, but the other ranks still
+// forget it too. No rank keeps it, unless a rank dies that has been told that all have closed it.
 func TestReleaseExhaustively(t *testing.T) {
 	for _, test := range []struct {
 		n, deaths, calls int

@@ -20,10 +20,10 @@ import (
 type flood struct {
 	open   bool     // this rank has the notice
 	notice *Message // as received
-	next   int      // how many steps of pull are done
-	told   uint64   // bit i: neighbour i has the notice, or one that says as much
+	next   int      // the number of steps of pull that are done, of 2 for each neighbour
+	told   uint64   // bit i: neighbour i has this notice, or one that says as much
 	fatal  uint64   // bit i: neighbour i has a notice that says corrupt
-	beyond []int    // ranks told that are not neighbours
+	beyond []int    // the ranks told that are not neighbours: see mend
 }
 
 // heard notes that a rank has a notice, which says corrupt or not.
@@ -74,8 +74,8 @@ func (f *flood) mend(t *tree) int {
 	return to
 }
 
-// pull returns the next neighbour to tell, or -1. It is called before each message, to
-// use what has been heard by then.
+// pull returns the next rank to tell, or -1. It is called just before each message is sent. So it
+// leaves out the neighbours that are known to have the notice by then.
 func (f *flood) pull(t *tree) int {
 	for degree := binomial.Degree(t.size); f.open && f.next < 2*degree; {
 		i := degree - 1 - f.next
@@ -95,7 +95,7 @@ func (f *flood) pull(t *tree) int {
 	return f.mend(t)
 }
 
-// done says that pull would return -1. If ranks have died, it may be false even so.
+// done says that pull would return -1. If ranks have died, it returns false even if pull would.
 func (f *flood) done(t *tree) bool {
 	return !f.open || f.next == 2*binomial.Degree(t.size) && len(t.dead) == 0
 }

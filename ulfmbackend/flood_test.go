@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// P8: a notice that says corrupt goes to all who may have only one that does not: who was
-// told that, in the graph or the mended tree, and who tells it meanwhile.
+// P8: a notice that says corrupt goes to all ranks that may have only a notice that does not: the
+// ranks that this one has told, in the graph or the mended tree, and those that tell it meanwhile.
 func TestTheSecondFloodReachesAll(t *testing.T) {
 	plain, corrupt := &Message{Kind: Notice, Origin: 1}, &Message{Kind: Notice, Origin: 1, Corrupt: true}
 	for told := range 6 { // so many are told by the first flood before the second begins

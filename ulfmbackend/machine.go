@@ -9,29 +9,29 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Machine is the protocols at one rank. It has no I/O and no clock. The caller feeds
-// it the rank's decisions, its messages and the deaths it learns of, and carries out
-// what Next returns. Its methods are not safe for concurrent use.
+// A Machine runs the protocols at one rank, for one communicator. It has no I/O and no clock. The
+// caller feeds it the rank's decisions, its messages and the deaths that it learns of, and carries
+// out the outputs that Next returns. Its methods are not safe for concurrent use.
 //
-// The caller has these duties, besides those of an [errchan.ULFM]'s client. Messages
-// between two ranks stay in order. Messages of a dead rank may come after its death, or
-// be lost with all that follow them. Every living rank is told of every death
-// eventually, and of no other. The machine never joins a round by itself.
+// The caller has the duties of a client of [errchan.ULFM], and these: It delivers the messages from
+// one rank to another in order. Messages from a dead rank may come after its death, or be lost with
+// all that follow them. It tells every living rank of every death eventually, and never of the
+// death of a living rank. The machine never joins a round by itself.
 type Machine struct {
 	tree
-	id      uint64 // the communicator's
-	notices flood  // of the round under way
-	revokes flood
+	id      uint64 // of the communicator: see errchan.Identify
+	notices flood  // the notice of the open round
+	revokes flood  // the notice that the communicator is revoked
 	out     errchan.Queue[Output]
 	streams [streams]stream
 
 	early    flood                       // notices of the next round, if other ranks have begun it
 	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
-	later    []received                  // messages, not of Errors, from ranks that are an epoch ahead
+	later    []received                  // messages of other streams than Errors, from ranks that are an epoch ahead
 
-	votes *votes // of an MPI library; nil: the protocols are our own
+	votes *votes // of an MPI library; nil: the protocols are those of this package
 
-	revoked   bool // the client has been told so
+	revoked   bool // the client has been told that the communicator is revoked
 	abandoned bool // the program creates no more communicators
 	released  bool // all ranks have closed the communicator
 
@@ -39,7 +39,7 @@ type Machine struct {
 	past   history
 	open   []errchan.Agreement // agreements of past epochs that a later verdict may complete
 
-	mine      []errchan.Report // reports raised here that no verdict has; they go into a round when this rank joins
+	mine      []errchan.Report // reports of this rank that are in no verdict yet; joining puts them into a round
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
 	left      bool             // the program has ended: this rank proposes nothing more of its own
@@ -50,6 +50,7 @@ type Machine struct {
 	gone      []int            // ranks that a decision counted as dead, so the program knows; ascending
 }
 
+// received is a message that is kept until this rank is in its epoch.
 type received struct {
 	from int
 	msg  *Message
@@ -88,8 +89,8 @@ func (m *Machine) Next() (Output, bool) {
 	return Output{}, false
 }
 
-// Idle says that Next would return nothing. After a death it may return false although
-// Next would return nothing.
+// Idle says that Next would return no output. After a death it may return false even if Next would
+// return none.
 func (m *Machine) Idle() bool {
 	return m.out.Empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
-// A library is an MPI with ULFM as a universe has it: all gets to all who live, sooner or later.
+// A library is the MPI library with ULFM of a universe: every message of it reaches every living
+// rank eventually.
 type library struct {
 	votes   [][][]uint32 // by number and rank
 	results [][]uint32   // once a rank has one

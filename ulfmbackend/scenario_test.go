@@ -181,14 +181,14 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.feed(r, (*Machine).Leave)
 		})
 	},
-	// die rank=R: what it has sent is still on the way.
+	// die rank=R: the rank dies. The messages that it has sent are still under way.
 	"die": func(t *testing.T, s *script, d *datadriven.TestData) {
 		s.each(t, d, func(r int) {
 			s.dead |= 1 << r
 			maps.DeleteFunc(s.wires, func(w [2]int, _ []*Message) bool { return w[1] == r })
 		})
 	},
-	// lose from=R to=R: what a dead rank has sent another gets lost.
+	// lose from=R to=R: the messages from a dead rank to another are lost.
 	"lose": func(t *testing.T, s *script, d *datadriven.TestData) { delete(s.wires, wire(t, d)) },
 	// learn rank=R of=R: ranks are told of a death.
 	"learn": func(t *testing.T, s *script, d *datadriven.TestData) {

@@ -16,10 +16,10 @@ import (
 )
 
 // A universe is one state of a few ranks: their machines, the messages under way,
-// and what their programs have seen. From each state every next event is tried:
-// any message first in its channel arrives, any rank dies, learns of a death, or
-// goes on in its program; what a dead rank has under way to another may get lost
-// at any time. States that were seen before are left out.
+// and the events that their programs have seen. From each state every next event is tried:
+// the first message of any channel arrives, or any rank dies, learns of a death, or takes the
+// next step of its program. The messages from a dead rank to another may be lost at any time.
+// States that were seen before are left out.
 type universe struct {
 	machines []*Machine
 	wires    map[[2]int][]*Message // from, to
@@ -44,7 +44,7 @@ type parent struct {
 	told    uint
 }
 
-// program is what a rank does, and what it has seen.
+// program is the behaviour of a rank, and its observations.
 type program struct {
 	calls   int  // agreements it wants; it calls again when an error ends one
 	creates bool // a communicator; likewise
@@ -320,7 +320,7 @@ func (u *universe) parentEvents(visit func(string, func(*universe))) {
 		return
 	}
 	all := true
-	var gone []int // who died, and may have joined before that
+	var gone []int // the ranks that died, and may have joined before that
 	for r := range u.machines {
 		bit := uint(1) << r
 		switch joined := u.parent.joined&bit != 0; {

@@ -15,37 +15,38 @@ const (
 	maxScore   = 8              // as in memberlist
 )
 
-// Config is the same at all ranks. The latency L is the longest time from when a message is due to be
-// sent until it is handled. Besides the network's delay it includes the lateness of a rank's Ticks and
-// Steps.
+// Config must be the same at all ranks. Its comments call L the latency: the longest time from
+// when a message is due to be sent until it is handled. L includes the delay of the network, and
+// how late the ranks call Tick and Step.
 type Config struct {
-	// Period is η, the time between two heartbeats of a rank. While all live, detection costs one
-	// message of [Size] bytes for each rank and period.
+	// Period is η, the time between two heartbeats of a rank. While all ranks live, detection
+	// costs one message of [Size] bytes for each rank and period.
 	Period time.Duration
 
 	// Timeout is δ, how long after a heartbeat an observer waits for the next.
 	//
-	// Heartbeats are handled at most η + L apart, so with δ > η + L no living rank is accused. L is a
-	// guess on most machines. With
+	// Heartbeats are handled at most η + L apart. So with δ > η + L no living rank is accused. On
+	// most machines L is a guess. With
 	//
 	//	δ = 4·max(η, L)
 	//
-	// or more, no living rank is accused even if a rank stands still for a time that is too short to
-	// be noticed (see Machine): heartbeats may then come, once, η + δ/4 later, and 2η + L + δ/4 <= δ.
+	// or more, no living rank is accused even if a rank stands still for up to δ/4, which it does
+	// not notice (see Machine): one heartbeat may then come η + δ/4 later, and
+	// 2η + L + δ/4 <= δ.
 	Timeout time.Duration
 
-	// Ping makes the highest living rank ping all others each period, and declare those dead that do
-	// not answer for a timeout: Shahzad et al., "Building a fault tolerant application using the
-	// GASPI communication layer", 2015, IV-A. Answers are handled at most η + 2L apart. The ring,
-	// which detects the death of the highest rank, is then four times as slow.
+	// Ping makes the highest living rank ping all others each period, and declare each rank dead
+	// that has not answered for a timeout: Shahzad et al., "Building a fault tolerant application
+	// using the GASPI communication layer", 2015, IV-A. Answers are handled at most η + 2L apart.
+	// The ring, which detects the death of the highest rank, is then four times as slow.
 	Ping bool
 
-	// Quorum makes a rank fall silent if it does not know a majority of all ranks, including itself,
-	// to be alive. If the network falls apart, at most one side survives.
+	// Quorum makes a rank fall silent when it knows half of all ranks or more to be dead. If the
+	// network falls apart, then at most one side survives: the one with a majority of the ranks.
 	Quorum bool
 }
 
-// ring is the configuration of the ring.
+// ring returns the configuration of the ring: with Ping, the ring is four times as slow.
 func (c Config) ring() Config {
 	if c.Ping {
 		c.Period, c.Timeout = 4*c.Period, 4*c.Timeout
@@ -66,5 +67,5 @@ func (c Config) Check() error {
 	return nil
 }
 
-// slack returns how late a rank may be without doubting itself.
+// slack returns how long after its Deadline a Machine may be fed without noticing it: see doubt.
 func (c Config) slack() time.Duration { return c.Timeout / 4 }

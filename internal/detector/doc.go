@@ -1,48 +1,52 @@
-// Package detector finds out which ranks have died, for transports that do not
-// know it at once. It follows Bosilca, Bouteiller, Guermouche, Herault, Robert,
-// Sens, Dongarra, "Failure Detection and Propagation in HPC systems", SC'16:
+// Package detector finds out which ranks have died, for transports that do not learn of deaths at
+// once. It implements Bosilca, Bouteiller, Guermouche, Herault, Robert, Sens, Dongarra, "Failure
+// Detection and Propagation in HPC systems", SC'16:
 //
-//   - The ranks form a ring. Each sends a heartbeat a period to its observer, the
-//     next rank that it believes alive, and observes its emitter, the one before.
-//   - A rank that has not heard its emitter for a timeout holds it for dead. It
-//     asks the rank before that one to be its emitter, and gives it twice the time.
-//   - Deaths flood the binomial graph, where the neighbours of a rank r
-//     of n are r±2^k mod n. A rank passes on what is news to it, once.
+//   - The ranks form a ring. Once a period each rank sends a heartbeat to its observer, the next
+//     living rank in the ring. It observes its emitter, the living rank before it.
+//   - A rank that has heard nothing from its emitter for a timeout declares the emitter dead. It
+//     asks the living rank before the dead one to be its new emitter, and waits two timeouts for
+//     the first heartbeat.
+//   - Notices of deaths flood the binomial graph, in which the neighbours of rank r of n are
+//     r±2^k mod n. A rank passes on each death once, when it learns of it.
 //
-// A graph of fixed neighbours falls apart once as many have died as a rank has
-// neighbours, and the paper's bound holds for fewer. Here a dead neighbour's place
-// is taken by the next rank beyond it that lives, and a new neighbour is told of
-// all deaths so far. So the graph stays connected and its paths logarithmic
-// whatever dies, down to the last rank: bound_test.go has the time it takes, and
-// why. The ring is the neighbours at distance 1.
+// With fixed neighbours the graph falls apart once as many ranks have died as a rank has
+// neighbours, and the bound of the paper holds only for fewer deaths. In this package the next
+// living rank beyond a dead neighbour takes its place, and each new neighbour is sent all deaths
+// so far. So the graph stays connected and its paths stay logarithmic, no matter how many ranks
+// die. bound_test.go derives the time that this takes. The ring consists of the neighbours at
+// distance 1.
 //
-// While all live that is one message a rank and period. A death costs a rank at
-// most 2⌈log2 n⌉ notices, and for each neighbour that it replaces one for each run
-// of consecutive ranks that are dead. It keeps its neighbours and those runs.
+// While all ranks live, each sends one message a period. For each death a rank sends at most
+// 2⌈log2 n⌉ notices. To each neighbour that replaces a dead one it also sends a notice for each
+// run of consecutive dead ranks. Its state is its neighbours and these runs.
 //
-// A rank may be held for dead that lives, if messages take longer than the timeout
-// allows for. To be declared dead is to be dead: it is told, by those that were its
-// neighbours and by whomever it writes to, and falls silent. So the survivors agree
-// in the end in any case, and every rank that goes on is a survivor.
+// A living rank may be declared dead if messages take longer than the timeout allows for. The
+// declaration is final. The ranks that were its neighbours, and all ranks that it writes to, tell
+// it so, and it falls silent: it sends nothing more. In the end the ranks that are not silent
+// therefore agree on who has died.
 //
-// A network that falls apart has several sides that go on, each without the others. When
-// it is whole again, the greatest has the others fall silent. While it falls
-// apart, or becomes whole, for longer than a timeout, more may, and perhaps all.
+// If the network falls apart, each side declares the other sides dead and continues without them.
+// When the network is whole again, the largest side makes the others fall silent. If the network
+// takes longer than a timeout to fall apart or to become whole, more ranks may fall silent, and
+// perhaps all.
 //
-// Beside the ring one rank, the watchman, may ping all others once a period, as in Shahzad,
-// Kreutzer, Zeiser, Machado, Pieper, Hager, Wellein, "Building a fault tolerant application using
-// the GASPI communication layer", 2015: [Config.Ping]. It finds out any number of deaths within one
-// timeout. The ring is four times as slow then, and there to find out the watchman's own death.
+// With [Config.Ping] there is also a watchman: one rank that pings all others once a period, as in
+// Shahzad, Kreutzer, Zeiser, Machado, Pieper, Hager, Wellein, "Building a fault tolerant
+// application using the GASPI communication layer", 2015. It detects any number of deaths within
+// one timeout. The ring then has four times the period and timeout. It detects the death of the
+// watchman.
 //
-// [Machine] is that protocol without I/O or clock. Its caller must
+// A [Machine] is this protocol at one rank, without I/O or clock. Its caller must
 //
-//  1. call Tick when Deadline has come, Step for each message, and, if it has other
-//     news of deaths, Lose; and after each carry out Output in order;
-//  2. deliver messages reliably between ranks that live, those from one rank to
-//     another in order; to a dead rank they may be lost, or wait for ever;
-//  3. start all ranks within a timeout, and keep what comes for one before;
-//  4. place the ranks of one machine apart in the ring, if it can: a run of j that
-//     die together is found out one after the other, in (2j - 1)·Timeout.
+//  1. call Tick when Deadline has come, Step for each message, and Lose for each death that it
+//     learns of elsewhere; and after each of these carry out Output in order;
+//  2. deliver messages between living ranks reliably, and those from one rank to another in
+//     order; messages to a dead rank may be lost, or wait forever;
+//  3. start all ranks within a timeout, and keep the messages that arrive for a rank before its
+//     start;
+//  4. place the ranks of one machine far apart in the ring, if possible: the deaths of j
+//     consecutive ranks are detected one after another, in (2j - 1)·Timeout.
 //
 // The package must never know what died: a process, a machine or a goroutine.
 package detector

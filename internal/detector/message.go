@@ -9,16 +9,18 @@ import (
 type Kind byte
 
 const (
-	// Heartbeat says to the sender's observer that the sender lives.
+	// Heartbeat says that the sender lives. It goes to the sender's observer once a period, and
+	// answers a Ping.
 	Heartbeat Kind = iota + 1
-	// NewObserver asks for a heartbeat at once: the sender observes the receiver
-	// from now on. All ranks between them are dead, and the receiver has been told.
+	// NewObserver says that the sender observes the receiver from now on, and asks for a heartbeat
+	// at once. All ranks between the two are dead, and the receiver has been told of these deaths.
 	NewObserver
-	// Notice says that some ranks are dead.
+	// Notice says that the ranks First to Last are dead.
 	Notice
-	// Answer tells a rank that the sender has declared it dead, and the size of the sender's side.
+	// Answer tells a rank that the sender has declared it dead, and describes the sender's side.
 	Answer
-	// Ping asks for a heartbeat at once. The highest living rank sends it to all.
+	// Ping asks for a heartbeat at once. The watchman, the highest living rank, sends it to all
+	// others.
 	Ping
 )
 
@@ -32,20 +34,21 @@ func (k Kind) String() string {
 // A Message is sent from one rank to another.
 type Message struct {
 	Kind        Kind
-	First, Last int // of a notice: the ranks from First to Last are dead; of an answer: see side
+	First, Last int // of a Notice: the ranks First to Last are dead; of an Answer: see side; else 0
 }
 
-// A side is one of the parts of a network that has fallen apart: the ranks that one of them takes for
-// living.
+// A side describes one of the parts of a network that has fallen apart: the number of ranks that a
+// rank does not know to be dead, and the lowest of them.
 type side struct{ living, lowest int }
 
-// lessThan says whether s is the side that ends: it has fewer ranks than t or, if the numbers are equal, not
-// the lowest rank. When ranks die a side only becomes less.
+// lessThan says whether s falls silent when it meets t: it has fewer ranks than t, or as many and a
+// higher lowest rank. A death makes a side less than it was, never greater.
 func (s side) lessThan(t side) bool {
 	return s.living < t.living || s.living == t.living && s.lowest > t.lowest
 }
 
-// answer returns the Answer that describes a side.
+// answer returns the Answer that describes s. First is one less than the number of living ranks, so
+// that it is less than the size, like each rank.
 func (s side) answer() Message { return Message{Kind: Answer, First: s.living - 1, Last: s.lowest} }
 
 // side returns the side that an Answer describes.
@@ -54,8 +57,8 @@ func (msg Message) side() side { return side{living: msg.First + 1, lowest: msg.
 // Size is the number of bytes of a message.
 const Size = 9
 
-// Encode returns msg as bytes: its kind, First, Last, as little-endian numbers of
-// 4 bytes.
+// Encode returns msg as bytes: its kind in 1 byte, then First and Last in 4 bytes each,
+// little-endian.
 func Encode(msg Message) [Size]byte {
 	b := [Size]byte{byte(msg.Kind)}
 	binary.LittleEndian.PutUint32(b[1:], uint32(msg.First))
@@ -63,7 +66,8 @@ func Encode(msg Message) [Size]byte {
 	return b
 }
 
-// Decode returns the message in b. The ranks are 0 to size-1.
+// Decode returns the message in b, in a job of size ranks. It returns an error if Encode makes no
+// such bytes of a valid message.
 func Decode(b []byte, size int) (Message, error) {
 	if len(b) != Size {
 		return Message{}, fmt.Errorf("detector: message of %d bytes, expected %d", len(b), Size)
@@ -79,6 +83,7 @@ func Decode(b []byte, size int) (Message, error) {
 	return msg, nil
 }
 
+// check returns an error if no rank of size ranks sends such a message.
 func (msg Message) check(size int) error {
 	switch {
 	case msg.Kind < Heartbeat || msg.Kind > Ping:

@@ -2,18 +2,22 @@ package detector
 
 import "time"
 
-// A watch is the state of the watchman, which pings all others. The highest living rank has it. When it has
-// died, which the ring detects, the next one takes it. At other ranks it is nil, and its methods do nothing.
+// A watch is the state of the watchman: the highest living rank, which pings all others. When the
+// ring has detected its death, the next lower living rank becomes the watchman. At all other ranks
+// the watch is nil, and its methods do nothing.
 //
-// The death of any other rank is detected within a timeout, and simultaneous deaths are detected together.
-// In the ring, deaths of consecutive ranks are detected one after another.
+// The watchman detects the death of any other rank within a timeout, and simultaneous deaths
+// together. The ring detects deaths of consecutive ranks one after another.
 type watch struct {
-	period, timeout time.Duration
-	accuseAt        []time.Duration // by rank: when it is accused unless heard before; Never for the dead and itself
-	pingAt          time.Duration   // the time of the next ping
-	lookAt          time.Duration   // not after any of accuseAt
+	period, timeout time.Duration // of Config, not of the slower ring
+	// accuseAt is when each rank is declared dead unless it is heard before. It is Never for the
+	// dead, and for this rank.
+	accuseAt []time.Duration
+	pingAt   time.Duration // when all are pinged next
+	lookAt   time.Duration // when accuseAt is looked at next; not later than the earliest of it
 }
 
+// deadline is part of [Machine.Deadline].
 func (w *watch) deadline() time.Duration {
 	if w == nil {
 		return Never
@@ -21,7 +25,8 @@ func (w *watch) deadline() time.Duration {
 	return min(w.pingAt, w.lookAt)
 }
 
-// takeWatch takes the watch if all higher ranks are dead.
+// takeWatch makes this rank the watchman if all higher ranks are dead. If it is the watchman, it
+// stops watching the ranks that are dead now.
 func (m *Machine) takeWatch(now time.Duration) {
 	if !m.config.Ping || m.silent || m.living(m.size-1, -1) != m.rank {
 		return
@@ -30,7 +35,7 @@ func (m *Machine) takeWatch(now time.Duration) {
 	if w == nil {
 		w = &watch{period: m.config.Period, timeout: m.config.Timeout, accuseAt: make([]time.Duration, m.size), pingAt: now, lookAt: now}
 		for r := range w.accuseAt {
-			w.accuseAt[r] = now + 2*w.timeout // as in the ring, at the start
+			w.accuseAt[r] = now + 2*w.timeout // two timeouts, as for a new emitter in the ring
 		}
 		w.accuseAt[m.rank] = Never
 		m.watch = w
@@ -42,7 +47,7 @@ func (m *Machine) takeWatch(now time.Duration) {
 	}
 }
 
-// tickWatch does what is due in the watch.
+// tickWatch pings all others if that is due, and declares the ranks dead whose time has come.
 func (m *Machine) tickWatch(now time.Duration) {
 	w := m.watch
 	if w == nil {
@@ -67,7 +72,8 @@ func (m *Machine) tickWatch(now time.Duration) {
 	}
 }
 
-// hear takes a sign of life of a rank, which is not among the dead.
+// hear notes a sign of life of a rank, which must not be among the dead. The rank then has one
+// timeout, plus one for each point of the score.
 func (w *watch) hear(rank int, now time.Duration, score int) {
 	if w != nil {
 		w.accuseAt[rank] = now + time.Duration(1+score)*w.timeout
@@ -75,7 +81,7 @@ func (w *watch) hear(rank int, now time.Duration, score int) {
 	}
 }
 
-// forbear gives all ranks another timeout.
+// forbear gives each living rank at least a timeout from now on.
 func (w *watch) forbear(now time.Duration) {
 	if w == nil {
 		return

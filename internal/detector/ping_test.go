@@ -71,8 +71,8 @@ func TestTheRingSurvivesTheWatchman(t *testing.T) {
 	}
 }
 
-// While all live, one rank pings all others once a period, and they answer; beside that is the
-// ring, four times as slow.
+// While all ranks live, one rank pings all others once a period, and they answer. The heartbeats of
+// the ring are four times as rare.
 func TestPingTraffic(t *testing.T) {
 	config := usual
 	config.Ping = true
@@ -114,8 +114,8 @@ func TestLatePingsAccuseNobody(t *testing.T) {
 	}
 }
 
-// Suspects are those that have not answered for half of a timeout: others may know that they
-// live.
+// Suspects are the ranks that have not answered for half of a timeout. Other ranks may know that
+// they live.
 func TestSuspects(t *testing.T) {
 	config := usual
 	config.Ping = true

@@ -5,13 +5,15 @@ import (
 	"slices"
 )
 
-// runs is a set of ranks: ascending runs of consecutive ranks that do not touch. Machines die with all
-// their ranks, which usually have consecutive numbers.
+// runs is a set of ranks, as runs of consecutive ranks. The runs ascend, and there is a gap between
+// any two. The set is small even if many ranks die, because the ranks that die together usually
+// have consecutive numbers.
 type runs []run
 
+// A run is the ranks first to last, inclusive.
 type run struct{ first, last int }
 
-// find returns where the run with a rank is, or would be inserted.
+// find returns the index of the run that contains a rank, or where its run would be inserted.
 func (s runs) find(rank int) (int, bool) {
 	return slices.BinarySearchFunc(s, rank, func(u run, rank int) int {
 		if u.first <= rank && rank <= u.last {
@@ -21,6 +23,7 @@ func (s runs) find(rank int) (int, bool) {
 	})
 }
 
+// has says whether the set contains all ranks from first to last.
 func (s runs) has(first, last int) bool {
 	i, ok := s.find(first)
 	return ok && last <= s[i].last
@@ -34,7 +37,7 @@ func (s runs) size() (n int) {
 	return n
 }
 
-// add says whether the rank is new.
+// add adds a rank. It returns false if the set contained it.
 func (s *runs) add(rank int) bool {
 	i, ok := s.find(rank)
 	if ok {

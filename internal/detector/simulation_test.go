@@ -105,7 +105,7 @@ func (s *simulation) schedule(r int) {
 	}
 }
 
-// run goes on until a time, or until done says so.
+// run runs the simulation until a time, or until done returns true.
 func (s *simulation) run(until time.Duration, done func() bool) {
 	for {
 		if done != nil && done() {

@@ -51,8 +51,8 @@ func requireSilent(t *testing.T, m *Machine, now time.Duration) {
 	require.Empty(t, m.Output())
 }
 
-// Whatever times out, survivors agree on who they are, and no rank that others
-// hold for dead goes on.
+// No matter which ranks time out, the survivors agree on which ranks survive, and a rank that
+// others have declared dead falls silent.
 func TestSurvivorsAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(200) {

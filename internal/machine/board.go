@@ -9,24 +9,25 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// A board is the beginning of a job's shared memory. It has a line for each process: the first word is the
-// process's state, the second its place, from 1, in the order in which deaths were seen. A last line has the
-// number of deaths that have been seen, the number of processes that were started or are to be, and whether
-// the job survives deaths.
+// A board is the beginning of a job's shared memory. Its words are read and written atomically. It
+// has a cache line for each process. The first word of the line is the process's state. The second
+// is 0 while no process has seen its death, and then its place, from 1, in the order in which
+// deaths were seen. A last line has the number of deaths that have been seen, the number of
+// processes that were started or are to be started, and whether the job survives deaths.
 type board []byte
 
-// A state is the state of a process.
+// A state is the state of a process on the board.
 type state uint32
 
 const (
-	absent  state = iota // it has not come
+	absent  state = iota // it has not joined the job
 	fragile              // it takes part, in a job that does not survive its death
-	mortal               // it takes part, in a job that does
-	left                 // it has ended its part, and passes messages on until all others have
-	never                // it has ended, or can't come any more, and had not come
+	mortal               // it takes part, in a job that survives its death
+	left                 // it needs no others, and passes messages on until all others have left
+	never                // it has never joined, and never will: it has ended, or can't be started
 )
 
-const line = 64
+const line = 64 // bytes of a cache line
 
 // boardSize returns the size of the board; the rest of the memory is package node's.
 func boardSize(n int) int { return (n + 1) * line }
@@ -60,15 +61,17 @@ func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
 
 func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
 
-// survives says whether the job does not end by the death of a process. It is known when one has come.
+// survives says whether the job survives the death of a process. It is not known before a process
+// has joined.
 func (b board) survives() bool { return atomic.LoadUint32(b.mortality()) > 0 }
 
 func (b board) mortality() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+8])) }
 
-// begun returns the number of processes that were started or are to be. They are the first ones.
+// begun returns the number of processes that were started or are to be started. They are the first
+// ones.
 func (b board) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }
 
-// begin has the launcher start the first n processes.
+// begin makes the launcher start the first n processes, unless they were started.
 func (b board) begin(n int) {
 	for {
 		was := atomic.LoadUint32(b.beginnings())
@@ -106,7 +109,8 @@ func (b board) state(rank int) state { return state(atomic.LoadUint32(b.word(ran
 
 func (b board) set(rank int, s state) { atomic.StoreUint32(b.word(rank), uint32(s)) }
 
-// claim sets the state of a process that has not come, and says whether it had not.
+// claim changes the state of a process from absent to another. It returns false if the process was
+// not absent.
 func (b board) claim(rank int, s state) bool {
 	return atomic.CompareAndSwapUint32(b.word(rank), uint32(absent), uint32(s))
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// Environment variables that describe a process's job: its directory, the process's rank, the number of
-// processes that it begins with, and the number of those that may be started later.
+// Environment variables that describe a process's job: the directory of the job, the rank of the
+// process, the number of processes that the job begins with, and the number of processes that may
+// be started later.
 const (
 	envJob   = "MPICXRUN_JOB"
 	envRank  = "MPICXRUN_RANK"
@@ -21,8 +22,8 @@ const (
 	envLater = "MPICXRUN_LATER"
 )
 
-// A Place is a process's place in a job. The ranks of the processes that are started later follow those of
-// the Size processes with which the job begins.
+// A Place is a process's place in a job. The ranks of the processes that are started later follow
+// those of the Size processes with which the job begins.
 type Place struct {
 	dir               string
 	Rank, Size, Later int
@@ -34,7 +35,7 @@ func (p Place) all() int { return p.Size + p.Later }
 // isLater says whether the process was started later.
 func (p Place) isLater() bool { return p.Rank >= p.Size }
 
-// Started returns the place that the environment gives this process, nil if it gives none.
+// Started returns the place that the environment gives this process, or nil if it gives none.
 func Started() (*Place, error) {
 	dir := os.Getenv(envJob)
 	if dir == "" {
@@ -59,7 +60,8 @@ func Started() (*Place, error) {
 // Job names the job.
 func (p Place) Job() string { return filepath.Base(p.dir) }
 
-// Processes returns the number of processes with which the job begins, or 0 if this process is in none.
+// Processes returns the number of processes with which the job begins, or 0 if this process is in
+// none.
 func Processes() int {
 	if p, err := Started(); err == nil && p != nil {
 		return p.Size

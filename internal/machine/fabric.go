@@ -23,9 +23,9 @@ func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 	return node.Begin(&fabric{Place: *p, ctx: ctx}, node.Options{Mortal: mortal})
 }
 
-// A fabric is the fabric of a job on one machine: it sees processes end, and has the board,
-// where processes record that they have left, and the deaths that they have seen. So all know
-// the deaths in one order.
+// A fabric is the fabric of a job on one machine. It sees processes end. On the board the processes
+// record that they have left, and the deaths that they have seen. So all processes learn of the
+// deaths in the same order.
 type fabric struct {
 	Place
 	ctx   context.Context // of Begin

@@ -57,7 +57,7 @@ func NewJob(n, later int) (*Job, error) {
 	return j, nil
 }
 
-// Fits returns an error if a job can't have so many processes.
+// Fits returns an error if a job can't have this many processes.
 func Fits(n, later int) error {
 	if n >= 1 && later >= 0 && n+later <= node.MostNeighbours {
 		return nil
@@ -117,8 +117,8 @@ func lock(f *os.File) error {
 
 const prefix = "mpicxrun-"
 
-// sweep removes what is left of jobs whose launchers were killed before all processes had begun,
-// those included that might be started later.
+// sweep removes the files of jobs whose launchers were killed before all processes had begun,
+// including the processes that might be started later.
 func sweep(in string) {
 	names, _ := filepath.Glob(filepath.Join(in, prefix+"*", "memory"))
 	for _, name := range names {
@@ -179,7 +179,7 @@ func (j *Job) any(of state) bool {
 	return false
 }
 
-// Close removes what is left of the job in the file system.
+// Close removes the files of the job that are left.
 func (j *Job) Close() {
 	j.stop(nil)
 	<-j.ready

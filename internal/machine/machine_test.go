@@ -97,7 +97,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// The others learn of a process's end at once, even if a child that it has left behind holds its output open.
+// The others learn of a process's end at once, even if a child that it has left behind holds its
+// output open.
 func TestEndBeforeItsOutput(t *testing.T) {
 	j, err := NewJob(2, 0)
 	require.NoError(t, err)
@@ -137,8 +138,8 @@ func TestEndOfWhoHasLeft(t *testing.T) {
 	require.Equal(t, []int{0}, f.board.dead())
 }
 
-// A process that the others still need when it has left has died, and its end is the job's status, though the
-// system reports the end of another before.
+// A process that the others still need when it has left has died, and its end is the job's status,
+// though the system reports the end of another before.
 func TestStatusOfWhoHasLeft(t *testing.T) {
 	for _, since := range []state{fragile, left} { // of the other, after it has seen the death
 		j, err := NewJob(2, 0)
@@ -161,8 +162,8 @@ func TestStatusOfWhoHasLeft(t *testing.T) {
 	}
 }
 
-// A process may be killed after it has noted a death on the board, and before it has counted it. The
-// others see the next death nevertheless.
+// A process may be killed after it has noted a death on the board, and before it has counted it.
+// The others see the next death nevertheless.
 func TestDeathThatIsNotCounted(t *testing.T) {
 	b := board(make([]byte, boardSize(3)))
 	f := &fabric{board: b}

@@ -26,14 +26,14 @@ type Outcome struct {
 	was state
 }
 
-// lookOut is the time from one look for processes that are to be started to the next.
+// lookOut is the time between two looks for processes that are to be started.
 const lookOut = 5 * time.Millisecond
 
-// patience is how long, after a death, the processes of a job that does not survive it have to end by
-// themselves, and once more to end after SIGTERM.
+// patience is the time that the processes of a job that does not survive deaths get, after a death,
+// to end by themselves. They get the same time again after SIGTERM.
 const patience = 2 * time.Second
 
-// An end is that of a process, or the end of its output, which comes later.
+// An end is the end of a process, or the end of its output, which comes later.
 type end struct {
 	rank  int
 	state *os.ProcessState
@@ -181,8 +181,9 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	return outcomes, nil
 }
 
-// forward passes a signal on to the processes, and to the processes that they have started. A signal that
-// stops them stops the launcher too; the signal that continues the launcher continues them too.
+// forward passes a signal on to the processes, and to the processes that they have started. A
+// signal that stops them stops the launcher too; the signal that continues the launcher continues
+// them too.
 func forward(running map[int]*os.Process, s syscall.Signal) {
 	signalAll(running, s)
 	if s == syscall.SIGTSTP {
@@ -190,8 +191,8 @@ func forward(running map[int]*os.Process, s syscall.Signal) {
 	}
 }
 
-// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would not have got it,
-// and could continue the job.
+// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would
+// not have got it, and could continue the job.
 func asksToEnd(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
 }
@@ -215,10 +216,11 @@ func Signals() chan os.Signal {
 
 // Status returns the exit status of a job, as a shell reports it: 128 plus the number of the signal
 // for a process that a signal has ended. If a signal that asked the job to end has ended a process,
-// it is that: other processes may learn of the death before the signal comes to them, and return.
-// Otherwise it is 0 if all processes have ended with 0, or all that have survived the deaths of
-// others, and else the status of the first process that has ended otherwise. The process that died
-// first is the first, in whatever order the system reports the ends.
+// it is the status of that process: other processes may learn of the death before the signal comes
+// to them, and return. Otherwise it is 0 if all processes have ended with 0, or all that have
+// survived the deaths of others. Else it is the status of the first process that has not ended with
+// 0. The process whose death the others saw first counts as the first, no matter in which order the
+// system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {

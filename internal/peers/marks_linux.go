@@ -9,12 +9,13 @@ import (
 	"unsafe"
 )
 
-// marks is memory that the processes of a directory share. It has a word for each, which the system marks as soon
-// as that process begins to end. The end of a socket comes later: before it closes the files of a process, the
-// system frees its memory, which takes some 0.1 s a GiB.
+// marks is memory that the processes of a directory share. It has a word for each, which the system
+// marks as soon as that process begins to end. The end of a socket comes later: before it closes
+// the files of a process, the system frees its memory, which takes some 0.1 s a GiB.
 //
-// The word is a robust futex (set_robust_list(2)), which a thread of the process owns as long as the process lives.
-// It has the thread's number until then. Where the system has no robust futexes, the words stay 0.
+// The word is a robust futex (set_robust_list(2)), which a thread of the process owns as long as
+// the process lives. Until then its value is the number of the thread. Where the system has no
+// robust futexes, the words stay 0.
 type marks struct {
 	words   []byte
 	release chan struct{} // nil: this process's word is not owned
@@ -27,8 +28,8 @@ const marksName = "marks"
 // ownerDied is FUTEX_OWNER_DIED.
 const ownerDied = 0x40000000
 
-// newMarks maps the marks of n processes, and has this process's own word owned. It returns nil if that is not
-// possible: then sockets alone tell of its end.
+// newMarks maps the marks of n processes, and makes a thread own the word of this process. It
+// returns nil if that is not possible. Then sockets alone show its end.
 func newMarks(dir string, me, n int) *marks {
 	f, err := os.OpenFile(filepath.Join(dir, marksName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -79,7 +80,7 @@ type robustList struct {
 
 const robustHead = unsafe.Offsetof(robustList{}.entry)
 
-// own has a thread own word until release is closed.
+// own makes a thread own word until release is closed.
 func own(word *uint32, owned chan<- bool, release <-chan struct{}, held chan<- struct{}) {
 	defer close(held)
 	runtime.LockOSThread()

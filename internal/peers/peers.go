@@ -23,29 +23,34 @@ import (
 // Supported says whether this package works on this system.
 const Supported = true
 
-// Peers has this process's connections with the others.
+// Peers are the connections of this process with the others.
 type Peers struct {
 	me    int
-	peers []peer // by index; the one of this process is unused
-	look  atomic.Uint32
-	marks *marks
+	peers []peer        // by index; the one of this process is unused
+	look  atomic.Uint32 // counts calls of Look: see there
+	marks *marks        // nil: sockets alone show the ends of processes
 
-	dir      string
+	dir      string            // the directory in which the processes meet
 	listener *net.UnixListener // nil: Join or Close has returned
 
-	mu      sync.Mutex
-	over    bool            // Close has been called
-	refused error           // by the system in Join: the socket's name stays, so that the others see the end of this process
-	told    func(index int) // nil: Watch has not been called
-	changed chan struct{}   // one of peers has changed, during Join
-	readers sync.WaitGroup
+	// mu guards the following fields, and the peers.
+	mu   sync.Mutex
+	over bool // Close has been called
+	// refused is the error with which the system has refused a connection, during Join. The name
+	// of the socket then stays in dir, so the others see the end of this process.
+	refused error
+	told    func(index int) // reports the end of a process; nil: Watch has not been called
+	changed chan struct{}   // tells Join that one of peers has changed
+	readers sync.WaitGroup  // the goroutines that read from connections
 }
 
 // A peer is another process. The mu of Peers guards it, unless a field says otherwise.
 type peer struct {
-	to, from *net.UnixConn // the end of to is the end of the process; from is kept open for the other side
-	raw      syscall.RawConn
-	peek     func(fd uintptr) // for raw; sets sees
+	// When to ends, the process has ended. from is the connection that the process has made. It is
+	// kept open, because its end would tell the process that this one has ended.
+	to, from *net.UnixConn
+	raw      syscall.RawConn  // of to
+	peek     func(fd uintptr) // sets sees; called by raw
 	sees     bool             // used by Look, which only one goroutine calls at a time
 	ended    atomic.Bool
 }
@@ -122,8 +127,8 @@ func private(dir string) error {
 // longest is how long the path of a socket may be on every system.
 const longest = 100
 
-// socket returns the name of a process's socket; early, its name before it accepts connections. If a socket
-// has its name and refuses connections, its process has ended.
+// socket returns the name of a process's socket; early, its name before it accepts connections. If
+// a socket has its name and refuses connections, its process has ended.
 func socket(dir string, index int) string { return filepath.Join(dir, strconv.Itoa(index)) }
 func early(dir string, index int) string  { return socket(dir, index) + "-" }
 
@@ -195,7 +200,7 @@ func (p *Peers) clear() {
 	}
 }
 
-// missing returns the processes that have neither come nor ended, and what the system has refused.
+// missing returns the processes that have neither connected nor ended, and refused.
 func (p *Peers) missing() (missing []int, refused error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -356,9 +361,10 @@ func (p *Peers) Watch(told func(index int)) {
 	}
 }
 
-// Look checks whether processes have ended, without waiting. It is for a goroutine that does not release its
-// thread, so that Go gets no events from the system for some milliseconds. It reads the marks of all processes,
-// and looks at the socket of one, another in each call. Only one goroutine may call it at a time.
+// Look checks whether processes have ended. It does not wait. It is for a goroutine that does not
+// release its thread: Go then gets no events from the system for some milliseconds. It reads the
+// marks of all processes, and looks at the socket of one process, the next one in each call. Only
+// one goroutine may call it at a time.
 func (p *Peers) Look() {
 	for i := range p.peers {
 		if p.marks.ends(i) && !p.peers[i].ended.Load() {
@@ -375,9 +381,9 @@ func (p *Peers) Look() {
 	}
 }
 
-// Kill kills another process. It returns os.ErrProcessDone if that process has ended, leaves, or has closed its
-// connections, and errors.ErrUnsupported if it is unknown which process it is: in another PID namespace, or on a
-// system other than Linux.
+// Kill kills another process. It returns os.ErrProcessDone if that process has ended, leaves, or
+// has closed its connections, and errors.ErrUnsupported if it is unknown which process it is: in
+// another PID namespace, or on a system other than Linux.
 func (p *Peers) Kill(index int) error {
 	p.mu.Lock()
 	o := &p.peers[index]
@@ -398,7 +404,8 @@ func (p *Peers) Kill(index int) error {
 		return err
 	}
 	defer func() { _ = process.Release() }()
-	// If the connection is open now, the process was alive when the pidfd was opened: no other process had its pid.
+	// If the connection is open now, the process was alive when the pidfd was opened: no other
+	// process had its pid.
 	var over bool
 	if err := raw.Control(func(fd uintptr) { over, _ = peek(fd) }); err != nil || over {
 		return os.ErrProcessDone
@@ -416,8 +423,8 @@ func (p *Peers) Leave() {
 	}
 }
 
-// Close ends all connections. The others take this process for ended, unless it has called
-// Leave. After Close has returned, nothing is reported.
+// Close ends all connections. For the others this process has ended, unless it has called Leave
+// before. After Close has returned, nothing is reported.
 func (p *Peers) Close() error {
 	p.marks.leave()
 	p.mu.Lock()

@@ -280,7 +280,8 @@ func TestLook(t *testing.T) {
 	require.Equal(t, "ended 1", all[0].says(t))
 }
 
-// Look finds the end of a process before the system has closed its files: here a child keeps the sockets open.
+// Look finds the end of a process before the system has closed its files: here a child keeps the
+// sockets open.
 func TestMarks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no robust futexes")

@@ -17,8 +17,8 @@ func sameUser(c *net.UnixConn) error {
 	return err
 }
 
-// pidOf returns the pid of the process that listened at the other end when this one connected. It is 0 if the
-// process is in a PID namespace that this one does not see.
+// pidOf returns the pid of the process that listened at the other end when this one connected. It
+// is 0 if the process is in a PID namespace that this one does not see.
 func pidOf(c *net.UnixConn) (int, error) {
 	cred, err := credentials(c)
 	if err != nil {

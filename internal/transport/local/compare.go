@@ -11,20 +11,23 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// Ranks that have made different calls may all wait for each other, and then no message shows
-// the mismatch (M2). Processes send each other reminders (node/reminder.go). Goroutine ranks
-// are compared instead: a goroutine reads what each rank waits for, and compares the rank's
-// call with the call that its peer has made in the same place. A message of the peer would
-// carry that call, so a comparison finds nothing that such a message would not show.
+// Ranks that have made different collective calls may all wait for each other. Then no message
+// arrives that would reveal the mismatch (M2). Processes send each other reminders
+// (node/reminder.go). Ranks that are goroutines are compared instead: a goroutine reads which peer
+// each rank waits for, and compares the rank's call with the peer's call of the same number. A
+// message of the peer would carry that call, so a comparison reports only a mismatch that such a
+// message would have revealed.
 //
 // A comparison finds something new only in a communicator in which a rank has made a call, or has
-// begun to wait for a message, since the last comparison. Such a communicator is due. While there are
-// any, a timer is set when a program is about to block, or ends. If all ranks block, the calls that
-// they are blocked in are therefore compared, once. When all programs have ended, those that are
-// still due are compared. With the black channel, calls then end that wait for ranks that have left (see
-// forsaken.go). A program that stands still has no timer, as testing/synctest requires. A
-// program that is too fast to block has none either: while there is a timer, the scheduler reads the
-// clock whenever it switches goroutines, which takes a tenth of the time of a short message.
+// begun to wait for a message, since the last comparison. Such a communicator is due. While there
+// are any, a timer is set when a program is about to block, or ends. If all ranks block, the calls
+// that they are blocked in are therefore compared once. When all programs have ended, the
+// communicators that are still due are compared. With the black channel, this also ends calls that
+// wait for ranks that have left (see forsaken.go).
+//
+// While all ranks are blocked and nothing is due there is no timer, as testing/synctest requires.
+// There is none either while no program blocks: with a timer, the scheduler reads the clock
+// whenever it switches goroutines, which takes a tenth of the time of a short message.
 
 const (
 	comparePeriod = 100 * time.Millisecond
@@ -86,8 +89,8 @@ func (c *communicator) isClosed() bool {
 	return true
 }
 
-// soon schedules a comparison of the communicators that are due. It is called when a program is about
-// to block, or ends.
+// soon schedules a comparison of the communicators that are due. It is called when a program is
+// about to block, or ends.
 func (c *comparison) soon() {
 	if c.untimed.Load() {
 		c.mu.Lock()
@@ -111,8 +114,8 @@ func (c *comparison) schedule() {
 	c.timer = time.AfterFunc(c.wait(), c.run)
 }
 
-// wait returns the time until the next comparison. A single one may have taken long only because the
-// process was stopped, or other processes had the processor.
+// wait returns the time until the next comparison. A single one may have taken long only because
+// the process was stopped, or other processes had the processor.
 func (c *comparison) wait() time.Duration {
 	return max(comparePeriod, compareShare*min(c.took[0], c.took[1]))
 }
@@ -220,8 +223,8 @@ type odd struct {
 	peer match.Envelope
 }
 
-// compareCalls halts the ranks that wait for a rank that has made another call, and those that wait for
-// ranks that wait for a bad call.
+// compareCalls halts the ranks that wait for a rank that has made another call, and those that wait
+// for ranks that wait for a bad call.
 func (c *communicator) compareCalls() {
 	for c.haltOdd() {
 	}

@@ -5,12 +5,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A rank whose program has ended may leave others waiting forever. If processes are mortal, a
-// request that names such a rank makes it expire (see awaits), and all other ranks may have
-// died. The functions here look at what programs wait for, at the later of two events: a
-// program has begun to wait, or a rank has left. While no rank has gone, a Wait pays for one
-// load. A rank that goes looks at all sides only if a request names it, or if at most one rank
-// is left. Otherwise n ranks that end would look at n sides each.
+// A rank whose program has ended (which has left) may leave others waiting forever. If processes
+// are mortal, a request that names such a rank makes that rank expire (see awaits). The functions
+// in this file find the other requests that no rank will complete. They look at them when a program
+// begins to wait, and when a rank leaves.
+//
+// While no member has left or died, this costs a Wait one atomic load. A rank that leaves looks at
+// the sides of a communicator only if a request names it, or if at most one member has not left or
+// died. Otherwise n ranks that leave would look at n sides each.
 
 // Look ends the requests that this rank waits for in vain.
 func (c *Comm) Look() {
@@ -21,8 +23,9 @@ func (c *Comm) Look() {
 }
 
 // endForsaken ends the requests that this rank waits for if only ranks that have left could
-// complete them. If processes are mortal, it makes one expire that a receive from AnySource
-// needs, and ends the receive once all have died and the program has acknowledged this.
+// complete them. If processes are mortal, it makes a rank expire that a receive from AnySource
+// needs. It ends the receive when all others have died and the program has acknowledged their
+// deaths.
 func (s *side) endForsaken() {
 	if s.comm.mortal {
 		if hope := s.lastHope(); hope != nil {
@@ -91,8 +94,8 @@ func (s *side) lastHope() *process {
 	return nil
 }
 
-// forsaken says whether r is of a collective call or the program waits for it, and all ranks that could
-// complete r have left.
+// forsaken says whether all ranks that could complete r have left, and r belongs to a collective
+// call or the program waits for it.
 func (s *side) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
 	if r.Peer >= 0 {

@@ -40,7 +40,7 @@ func (p *process) join(c *communicator) (dead bool) {
 	return p.dead.Load()
 }
 
-// leave notes that the program has ended: what others wait for will never come.
+// leave notes that the program has ended. It will send no message that others wait for.
 func (p *process) leave(j *job, dies bool) {
 	if dies && j.mortal {
 		p.expire()
@@ -100,8 +100,8 @@ func (c *communicator) rank(p *process) int {
 	return -1
 }
 
-// needs says whether a request of another process needs p, in an epoch that p has not left. Requests of epochs
-// that p has left end by themselves.
+// needs says whether a request of another process needs p, in an epoch that p has not left.
+// Requests of epochs that p has left end by themselves.
 func (c *communicator) needs(p *process) (needed bool) {
 	rank := c.rank(p)
 	epoch := c.sides[rank].Epoch()
@@ -121,8 +121,8 @@ func (c *communicator) needs(p *process) (needed bool) {
 	return needed
 }
 
-// expireIfNeeded ends p, whose program has ended, if another rank needs it. It compares the calls before, because
-// nothing is compared once p has died.
+// expireIfNeeded ends p, whose program has ended, if another rank needs it. It compares the calls
+// before, because nothing is compared once p has died.
 func (c *communicator) expireIfNeeded(p *process) {
 	if !c.needs(p) {
 		return
@@ -152,8 +152,9 @@ func (p *process) whenTold(f func()) {
 	arrived()
 }
 
-// die ends the process in all its communicators. All listeners are told before any request of another
-// process ends. Nobody learns of the death while messages that die with the process can be received.
+// die ends the process in all its communicators. All listeners are told before any request of
+// another process ends. Nobody learns of the death while messages that die with the process can be
+// received.
 func (p *process) die() {
 	p.mu.Lock()
 	again := p.dead.Swap(true)
@@ -174,8 +175,8 @@ func (p *process) die() {
 	}
 }
 
-// lose notes that a process has died, and ends its sends that no receive has taken. As the mu of each
-// side is held after the death, every send that was let through before is listed by then.
+// lose notes that a process has died, and ends its sends that no receive has taken. As the mu of
+// each side is held after the death, every send that was let through before is listed by then.
 func (c *communicator) lose(p *process) {
 	victim := c.rank(p)
 	for i := range c.sides {
@@ -187,7 +188,7 @@ func (c *communicator) lose(p *process) {
 	c.sides[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
 }
 
-// tellDeath tells the listeners of c that a process has died.
+// tellDeath tells the listeners of c that process p has died.
 func (c *communicator) tellDeath(p *process) {
 	victim := c.rank(p)
 	for i := range c.sides {
@@ -224,7 +225,7 @@ func (c *communicator) endAfterDeath(p *process) {
 	c.mu.Unlock()
 }
 
-// end completes a list of requests with err.
+// end ends the requests of a list with err.
 func end(list *transport.Request, err error) {
 	for r := range match.List(list) {
 		r.Err = err
@@ -241,8 +242,8 @@ func (c *Comm) Leave(dies bool) { c.own.process.leave(c.comm.job, dies) }
 // HasReturned says whether the program of a member has ended.
 func (c *Comm) HasReturned(rank int) bool { return c.comm.sides[rank].process.left.Load() }
 
-// awaits counts a request that waits for s's rank. It returns false if the rank's process has left: the caller
-// then calls expireIfNeeded when it holds no lock.
+// awaits counts a request that waits for s's rank. It returns false if the rank's process has left:
+// the caller then calls expireIfNeeded when it holds no lock.
 func (s *side) awaits() (stays bool) {
 	s.process.awaited.Add(1)
 	return !s.comm.mortal || !s.process.left.Load()

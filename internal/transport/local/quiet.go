@@ -7,12 +7,13 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// working counts what is done with the buffers of a rank after their requests have been taken out of
-// all lists: long messages are copied without a lock, and the end of a collective operation's request
-// may set off a step, with the program's function in it.
+// working counts the pieces of work that use a rank's buffers after the requests have been taken
+// out of all lists. There are two: a long message is copied without a lock; and the end of a
+// request of a collective operation may start the next step of its algorithm, with the program's
+// function in it.
 //
-// It is counted on any goroutine, and Advance may be called within it. So nothing waits for it: what
-// comes last calls those that want to know.
+// Any goroutine may do such work, and may call Advance while it does. So no goroutine waits for the
+// count to reach 0. The one that ends the last piece of work calls the functions in waiting.
 type working struct {
 	count atomic.Int64 // twice their number, plus 1 if waiting is not empty
 
@@ -20,10 +21,11 @@ type working struct {
 	waiting []func()
 }
 
-// begin counts one more. The caller holds the mu of the side in which the request was.
+// begin counts one more piece of work. The caller holds the mu of the side in which the request
+// was.
 func (s *side) begin() { s.working.count.Add(2) }
 
-// tell tells the end of r, which is the last that is done for it.
+// tell tells the end of r, which is the last piece of work for it.
 func (s *side) tell(r *transport.Request) {
 	defer func() { // even if the program's function ends the goroutine
 		if s.working.count.Add(-2) == 1 {
@@ -33,7 +35,7 @@ func (s *side) tell(r *transport.Request) {
 	r.Done.Completed(r)
 }
 
-// whenQuiet calls f once what is counted now is done.
+// whenQuiet calls f when no work is counted, at once if none is.
 func (w *working) whenQuiet(f func()) {
 	if w.count.Load() == 0 {
 		f()
@@ -46,7 +48,7 @@ func (w *working) whenQuiet(f func()) {
 	w.tell()
 }
 
-// tell calls those that wait, if nothing is counted.
+// tell calls the functions in waiting, if no work is counted.
 func (w *working) tell() {
 	w.mu.Lock()
 	if !w.count.CompareAndSwap(1, 0) {

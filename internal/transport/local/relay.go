@@ -7,9 +7,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// relay carries the messages between the listeners of a communicator. The first goroutine that comes
-// does this for others that come meanwhile, and gets help if there is much to do. It takes one
-// message at a time from each listener that has some, in turn, as a network would.
+// relay carries the messages between the listeners of a communicator. The first goroutine that has
+// a message to send also carries the messages of goroutines that come meanwhile, and gets help if
+// there are many. It takes one message at a time from each listener that has any, in turn, as a
+// network would.
 type relay struct {
 	mu      sync.Mutex
 	ready   []*side  // sides whose listeners may have something to send

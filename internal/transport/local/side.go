@@ -69,7 +69,7 @@ func (s *side) barred(r *transport.Request) error {
 	return s.Barred(r)
 }
 
-// expects says whether a posted receive will take a message.
+// expects says whether a posted receive matches a message.
 func (s *side) expects(m match.Key) bool {
 	r := s.Posted.Find(m)
 	if r == nil || r.Kind != transport.Probing {
@@ -90,7 +90,8 @@ func (s *side) counts(peer, tag int) bool {
 	return peer != s.rank && (s.comm.mortal || !transport.IsCollective(tag))
 }
 
-// served takes requests that no longer wait in this side out of the counts of their peers.
+// served is called for requests that no longer wait in this side. It removes them from the counts
+// of their peers (awaited).
 func (s *side) served(list *transport.Request) {
 	for r := list; r != nil; r = r.Next {
 		if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
@@ -108,9 +109,11 @@ func (s *side) endIf(which func(*transport.Request) bool, cause error) {
 	end(list, cause)
 }
 
-// When this many messages wait at a rank for their receives, sends to it wait for theirs. Otherwise
-// a rank that is ahead of another in a loop would fill the memory. A program may send many messages
-// before they are received, but a collective call may always wait for the other ranks.
+// When this many messages wait at a rank for their receives, a send to it completes only when its
+// message is received. Otherwise a rank that is ahead of another in a loop would fill the memory.
+// The limit is high for messages of the program, which may send many before they are received. It
+// is low for messages of collective calls, because any collective call may wait for the other
+// ranks.
 const (
 	mostKept        = 1 << 16
 	mostKeptOfCalls = 64 // plus 4 for each rank
@@ -210,8 +213,8 @@ func (s *side) withdrawIf(m *message, which func(*transport.Request) bool) *tran
 	return r
 }
 
-// endSends ends this rank's sends whose messages which returns true for, unless a receive has
-// taken them.
+// endSends ends this rank's sends for whose messages which returns true, unless a receive has taken
+// them.
 func (s *side) endSends(which func(*message) bool, cause error) {
 	for _, m := range s.unlistIf(which) {
 		end(s.comm.sides[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)

@@ -7,22 +7,24 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// recalled is the number of its latest collective calls that a rank compares messages with.
+// recalled is the number of a rank's latest collective calls that are kept (recalled). Only these
+// are compared with messages.
 const recalled = 8
 
-// calls are the collective calls that a rank has made in its epoch.
+// calls are the collective calls that a rank has made in its epoch. The lock of the Matcher
+// protects them.
 type calls struct {
-	made  int
-	words [recalled]signature.Word // of call k at k % recalled
-	late  int                      // number of calls of past epochs
+	made  int                      // number of calls; 0 when an epoch begins
+	words [recalled]signature.Word // the signature of call k is at k % recalled
+	late  int                      // number of calls that were made for epochs already over
 }
 
-// Call counts a collective call of epoch e, and returns its number, from 1. If a message has come
-// from a rank that has made another call in its place, Call also returns the error with which the
-// caller has to halt the rank.
+// Call counts a collective call of epoch e, and returns its number, from 1. If a waiting message
+// shows that its sender has made a different call with this number, Call also returns the error
+// with which the caller has to halt the rank.
 func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatch *transport.MismatchError) {
 	c := &m.calls
-	if e != m.Epoch() { // its requests are barred; it gets a number of its own for the name of what it makes
+	if e != m.Epoch() { // its requests are barred; the number is unique, for the name of a new communicator
 		c.late++
 		return 1<<30 + c.late, nil
 	}
@@ -36,8 +38,8 @@ func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mism
 	return c.made, mismatch
 }
 
-// other returns the first message of a collective call that is not w, or nil if there is none among
-// the first few. Later ones are compared when they are received.
+// other returns the first message with a collective tag whose call does not fit w, or nil if there
+// is none among the first few messages. The others are compared when they are received.
 func (q *Messages[T]) other(e transport.Epoch, tag int, w signature.Word) *Node[T] {
 	looked := 0
 	for n := q.first; n != nil && looked < few; n = n.next {
@@ -49,8 +51,8 @@ func (q *Messages[T]) other(e transport.Epoch, tag int, w signature.Word) *Node[
 	return nil
 }
 
-// Recalls says whether the call of a collective tag is recalled and is w. If it returns false,
-// Contradicts says more.
+// Recalls says whether the call at the place of a collective tag in words is w. If it returns
+// false, Contradicts says whether this is a mismatch.
 func (c *calls) Recalls(tag int, w signature.Word) bool {
 	return c.words[uint(transport.CollectiveNumber(tag))%recalled] == w
 }
@@ -74,10 +76,13 @@ func (c *calls) Latest(w signature.Word) int {
 	return 0
 }
 
-// Made returns the call with a number in epoch e. ok says that it is recalled and compared. A rank
-// that waits for a bad call, and is halted for that, makes no call of the epoch any more: who waits
-// for it waits for the bad call too. If members have died nothing is compared, because ranks that know of it and ranks that do not may
-// correctly make different calls (M4).
+// Made returns this rank's call with a number in epoch e. Ok says that it is recalled, and may be
+// compared with calls of other ranks.
+//
+// A rank that is halted because it waits for a bad call makes no more calls in the epoch. A rank
+// that waits for it therefore waits for the bad call too, so Made returns the bad call for each
+// number. If members have died, no calls are compared: ranks that know of the death and ranks that
+// do not may correctly make different calls (M4).
 func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok bool) {
 	c := &m.calls
 	if odd, halted := errors.AsType[*transport.MismatchError](m.Mismatch()); halted && odd.Theirs.Kind() == signature.Refused {
@@ -89,8 +94,9 @@ func (m *Matcher[T]) Made(e transport.Epoch, number int) (w signature.Word, ok b
 	return c.words[uint(number)%recalled], true
 }
 
-// Before returns the number of the call before another one of the epoch if it is the same call; else 0. A call may
-// have two numbers, and ranks may wait in the second first: a TryAll does.
+// Before returns number-1 if the call with that number is the same as the call with this number;
+// else 0. One operation may make two equal calls, and ranks may wait in the second before the
+// first. TryAll does so.
 func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
 	w, ok := m.Made(e, number)
 	if before, made := m.Made(e, number-1); ok && made && number > 1 && before == w {
@@ -99,8 +105,9 @@ func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
 	return 0
 }
 
-// WaitsIn returns the number of the collective call that a receive or send of this rank belongs to,
-// and whether there is one. It waits for its Peer or, if its tag is NoTag, for all.
+// WaitsIn returns the number of the collective call that a receive or send of this rank belongs to.
+// Ok is false if there is none. The request waits for its Peer or, if its tag is NoTag, for all
+// other ranks.
 func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
 	switch {
 	case r.Signature == 0:
@@ -113,8 +120,8 @@ func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok boo
 	return 0, false
 }
 
-// Contradicts returns the error of a message of a collective call if this rank has made another
-// call in its place, or nil.
+// Contradicts returns the error if a message belongs to a collective call, and this rank has made a
+// different call with the same number. Otherwise it returns nil.
 func (m *Matcher[T]) Contradicts(e *Envelope) *transport.MismatchError {
 	if !transport.IsCollective(e.Tag) {
 		return nil
@@ -127,9 +134,9 @@ func (m *Matcher[T]) Contradicts(e *Envelope) *transport.MismatchError {
 	return &transport.MismatchError{Number: number, Own: own, Source: e.Source, Theirs: e.Signature}
 }
 
-// Halt ends the rank's part in the epoch: after a mismatch nothing can be relied on until the next
-// epoch. It returns the list of the receives and probes that end with the cause. All later requests of
-// the epoch end with it too.
+// Halt ends the rank's part in the epoch, because after a mismatch its messages may belong to
+// different calls. It returns the list of the receives and probes that end with the cause. All
+// later requests of the epoch end with it too. It does nothing after a Revoke or a Halt.
 func (m *Matcher[T]) Halt(cause *transport.MismatchError) *transport.Request {
 	if live := m.Live(); live == revoked || live == halted {
 		return nil

@@ -30,15 +30,16 @@ func (e *Envelope) Status() transport.Status {
 // keyOf returns the key of a receive or probe.
 func keyOf(r *transport.Request) Key { return Key{r.Epoch, r.Peer, r.Tag} }
 
-// takes says whether a receive or probe matches the message m. The most likely difference is compared
-// first.
+// takes says whether a receive or probe matches the message m. The most likely difference is
+// compared first.
 func takes(r *transport.Request, m *Key) bool {
 	return (r.Tag == m.Tag || r.Tag == transport.AnyTag && m.Tag >= 0) &&
 		(r.Peer == m.Source || r.Peer == transport.AnySource) && r.Epoch == m.Epoch
 }
 
-// Most queues are short, and most searches find an element at the front. An index is therefore made only
-// by a search that has looked at few elements in vain. It is dropped when the queue is half as long.
+// Most queues are short, and most searches find an element at the front. An index is therefore made
+// only by a search that has looked at few elements in vain. It is dropped when the queue is half as
+// long.
 const few = 128
 
 // index has the elements of a queue by their keys, oldest first.

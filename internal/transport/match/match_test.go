@@ -120,7 +120,8 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 	}
 }
 
-// A search does not look at n messages, whatever the order of their tags: long queues have an index.
+// A search does not look at n messages, whatever the order of their tags: long queues have an
+// index.
 func TestLongQueuesAreIndexed(t *testing.T) {
 	const n = 20_000
 	for _, order := range []struct {
@@ -172,8 +173,8 @@ func TestIndexForgets(t *testing.T) {
 	require.Less(t, cap(messages.index[keyOf(last)]), 8)
 }
 
-// The calls of an epoch are numbered from 1, and compared with the messages of that epoch alone: an error may have
-// had ranks make other calls.
+// The calls of an epoch are numbered from 1, and compared with the messages of that epoch alone: an
+// error may have had ranks make other calls.
 func TestCallsOfEpochs(t *testing.T) {
 	barrier, dup := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Dup}.Word()
 	var p Matcher[struct{}]

@@ -8,17 +8,17 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A Matcher matches the messages to one rank of a communicator with the rank's receives and probes, in the
-// rank's epoch, until the communicator is revoked.
+// A Matcher matches the messages to one rank of a communicator with the rank's receives and probes,
+// in the rank's epoch, until the communicator is revoked.
 //
-// A Matcher completes no request. The requests that it returns are in none of its queues any more, so the
-// caller can complete them when it holds no lock. The caller holds a lock around all methods except Epoch
-// and Live.
+// A Matcher completes no request. The requests that it returns are in none of its queues any more,
+// so the caller can complete them when it holds no lock. The caller holds a lock around all methods
+// except Epoch and Live.
 type Matcher[T any] struct {
 	// Posted are the waiting receives and probes; their Where is the Matcher.
 	Posted Receives
-	// Arrived are the waiting messages. Probed are messages that an Mprobe has taken and no Mrecv has
-	// received.
+	// Arrived are the waiting messages. Probed are messages that an Mprobe has taken and no Mrecv
+	// has received.
 	Arrived, Probed Messages[T]
 	// Discarded, if not nil, is called with each message that is dropped because its epoch is over.
 	Discarded func(*T)
@@ -37,7 +37,7 @@ type Matcher[T any] struct {
 // revoked is not an epoch: its counts have another sum modulo 4.
 const revoked = ^transport.Epoch(0)
 
-// halted is not an epoch either. It is the value of live from Halt to the end of the epoch.
+// halted is not an epoch either. Live returns it from Halt until the end of the epoch.
 const halted = revoked - 1<<32
 
 // Begin sets the first epoch of a new Matcher.
@@ -68,8 +68,8 @@ func (m *Matcher[T]) IsOver(e transport.Epoch) bool {
 	return e != live && (live == revoked || live == halted && e == m.Epoch() || e.Stale(m.Epoch()))
 }
 
-// Advance begins the epoch after an error of the given generation. It drops the messages of past epochs,
-// and returns the list of the receives and probes that end with cause.
+// Advance begins the epoch after an error of the given generation. It drops the messages of past
+// epochs, and returns the list of the receives and probes that end with cause.
 func (m *Matcher[T]) Advance(generation int, cause error) *transport.Request {
 	next := m.Epoch().Next(generation)
 	m.calls.made = 0
@@ -81,6 +81,8 @@ func (m *Matcher[T]) Revoke(cause error) *transport.Request {
 	return m.enter(m.Epoch(), revoked, cause)
 }
 
+// enter sets the epoch and live. It drops the messages of past epochs, and returns the list of all
+// receives and probes, which end with cause. After a Revoke, live and cause do not change any more.
 func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Request {
 	if m.Live() != revoked {
 		m.live.Store(uint64(live)) // before epoch: a goroutine that has read the new epoch finds it live
@@ -97,8 +99,8 @@ func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Requ
 	return m.TakeIf(func(*transport.Request) bool { return true })
 }
 
-// Match returns the oldest message that r matches, or nil. r gets its Status. If r is a receive, the
-// message is removed for it; if r is an Mprobe, Redeem returns the message.
+// Match returns the oldest message that r matches, or nil. r gets its Status. If r is a receive,
+// the message is removed for it; if r is an Mprobe, Redeem returns the message.
 func (m *Matcher[T]) Match(r *transport.Request) *T {
 	n := m.Arrived.Find(r)
 	if n == nil {
@@ -121,10 +123,10 @@ func (m *Matcher[T]) Keep(r *transport.Request, n *Node[T]) {
 	n.probed, r.Where = true, n
 }
 
-// Redeem returns the message of the Mrecv r, which r's Mprobe has taken. If its sender has withdrawn it,
-// Redeem returns nil and the error with which r ends. If that error is nil too, r has to wait for one: the
-// sender is in another epoch, or has a revoke, and this rank will soon be too. No other message matches r
-// from now on.
+// Redeem returns the message of the Mrecv r, which r's Mprobe has taken. If its sender has
+// withdrawn it, Redeem returns nil and the error with which r ends. If that error is nil too, r has
+// to be posted: the sender has moved to another epoch or has been told of a revoke. This rank will
+// follow, and that ends r. No other message matches r from now on.
 func (m *Matcher[T]) Redeem(r *transport.Request) (*T, error) {
 	n := r.Where.(*Node[T])
 	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
@@ -138,7 +140,8 @@ func (m *Matcher[T]) Redeem(r *transport.Request) (*T, error) {
 	return nil, m.DeathFor(r)
 }
 
-// All yields the waiting messages, including those of Mprobes. Messages that it has yielded may be dropped.
+// All yields the waiting messages, including those of Mprobes. Messages that it has yielded may be
+// dropped.
 func (m *Matcher[T]) All() iter.Seq[*Node[T]] {
 	return func(yield func(*Node[T]) bool) {
 		for n := range m.Arrived.All() {
@@ -188,8 +191,8 @@ func (m *Matcher[T]) Withdraw(r *transport.Request) bool {
 	return true
 }
 
-// Take returns the oldest receive or Mprobe that matches a message, or nil, and the list of the matching
-// probes before it. They get the message's Status.
+// Take returns the oldest receive or Mprobe that matches a message, or nil, and the list of the
+// matching probes before it. They get the message's Status.
 func (m *Matcher[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	for {
 		r := m.Posted.Find(e.Key)
@@ -205,7 +208,8 @@ func (m *Matcher[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 	}
 }
 
-// TakeIf removes the receives and probes for which which returns true, and returns their list, oldest first.
+// TakeIf removes the receives and probes for which which returns true, and returns their list,
+// oldest first.
 func (m *Matcher[T]) TakeIf(which func(*transport.Request) bool) (list *transport.Request) {
 	last := &list
 	for r := range m.Posted.All() {
@@ -226,7 +230,8 @@ func (m *Matcher[T]) DropIf(which func(*Node[T]) bool) {
 	}
 }
 
-// Lose notes that a member has died. The caller takes the requests that end because of this by TakeIf.
+// Lose notes that a member has died. The caller takes the requests that end because of this by
+// TakeIf.
 func (m *Matcher[T]) Lose(rank int) {
 	if i, known := slices.BinarySearch(m.dead, rank); !known {
 		m.dead = slices.Insert(m.dead, i, rank)

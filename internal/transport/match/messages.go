@@ -20,8 +20,8 @@ type Messages[T any] struct {
 type Node[T any] struct {
 	Envelope
 	Of *T
-	// Send is the send that waits until the message is received, or nil. When it ends, it removes the
-	// message from the queue and does nothing else, because the sender may be in another epoch.
+	// Send is the send that waits until the message is received, or nil. When it ends, it removes
+	// the message from the queue and does nothing else, because the sender may be in another epoch.
 	Send *transport.Request
 	// Cancelled says that the sender has taken the message back.
 	Cancelled  bool

@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Receives are the receives and probes that wait for messages, in the order in which they were posted. They
-// are linked by their Private fields.
+// Receives are the receives and probes that wait for messages, in the order in which they were
+// posted. They are linked by their Private fields.
 type Receives struct {
 	first, last *transport.Request
 	length      int
@@ -87,8 +87,8 @@ func (q *Receives) Find(m Key) *transport.Request {
 	return nil
 }
 
-// indexed is Find by the index. It makes the index if there is none. The result is the oldest of the requests
-// with the message's source and tag, with a wildcard for one of them, or for both.
+// indexed is Find by the index. It makes the index if there is none. The result is the oldest of
+// the requests with the message's source and tag, with a wildcard for one of them, or for both.
 func (q *Receives) indexed(m Key) *transport.Request {
 	if q.index == nil {
 		q.index = make(index[transport.Request])

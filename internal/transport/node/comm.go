@@ -10,44 +10,51 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A message of at most this length is sent with its header in one packet: nearLimit through a ring, farLimit
-// through the fabric. To another machine the limit is the engine's far, which may be greater, because an offer
-// there takes as long as the message.
+// Messages of at most this length are eager: their bytes are in the packet of their header. The
+// limit is nearLimit through a ring, and farLimit through the fabric. To another machine it is the
+// engine's far, which may be greater, because an offer there takes as long as such a message.
 const (
 	farLimit  = 3968
 	nearLimit = 8192
 )
 
-// comm is this process's side of a communicator. The engine's mu protects it. The epochs change under mu,
-// and are read without it.
+// comm is this process's side of a communicator. The engine's mu protects it. The epochs of the
+// Matcher change with mu, and are read without it.
 type comm struct {
 	e        *engine
 	context  contextID
-	liveness *liveness
+	liveness *liveness // of the program that the communicator belongs to
 	rank     int
-	members  []int // the members' ranks in the world; nil: the same
-	rankOf   map[int]int
+	members  []int       // the members' processes, by rank; nil: each rank's process is the rank
+	rankOf   map[int]int // by process: the member's rank; nil if members is
 
 	match.Matcher[arrival]
-	moving map[*transfer]struct{} // those of requests; a request has its own as its Where
+	// moving are the transfers of requests, from the offer or its acceptance until they end. The
+	// request of each has the transfer as its Where.
+	moving map[*transfer]struct{}
 
 	reminding reminding
-	onFailure func(error) // nil: nobody is told
+	onFailure func(error) // called when the engine has failed; nil: nothing is called
 
-	listener      transport.Listener
-	inbox         []*arrival // messages for it
-	asking, again bool       // its Next is being called; it has been poked since
+	listener transport.Listener // nil: not yet, or no longer
+	// inbox are the messages for the listener, in order. The first of them is an offer whose bytes
+	// have not come, or there is no listener yet.
+	inbox []*arrival
+	// asking says that a goroutine is in Poke, and asks the listener for messages to send. again
+	// says that Poke was called since the goroutine asked last, or before there was a listener.
+	asking, again bool
 }
 
-// arrival is a message that has come, perhaps without its bytes.
+// arrival is a message that has come, or an offer. While it waits for a receive, its Node is in the
+// Matcher's queue.
 type arrival struct {
 	header header
-	source int // process
-	bytes  []byte
+	source int    // the process that has sent it
+	bytes  []byte // of the message; of an offer: empty, or where the bytes are (see origin)
 	match.Node[arrival]
 }
 
-// kept returns a copy of a that outlives the next packet.
+// kept returns a copy of a that stays valid after take has returned.
 func (a *arrival) kept() *arrival {
 	return &arrival{header: a.header, source: a.source, bytes: slices.Clone(a.bytes)}
 }
@@ -136,7 +143,7 @@ func (c *comm) Failed() error {
 	return c.e.err
 }
 
-// OnFailure has told called when the fabric has failed.
+// OnFailure makes the engine call told when the fabric has failed, at once if it has already.
 func (c *comm) OnFailure(told func(error)) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -157,7 +164,7 @@ func (c *comm) Watch(n int) {
 // Doze makes the engine make progress less often while nothing happens.
 func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
-// rankIn returns the rank of a process, or -1.
+// rankIn returns the rank of a process, or -1 if it is not a member.
 func (c *comm) rankIn(process int) int {
 	if c.members == nil {
 		return process
@@ -168,7 +175,7 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver is add for a message that has just come. It drops those of the dead.
+// deliver is add for a message that has just come. It drops messages from dead members.
 func (c *comm) deliver(a *arrival) error {
 	if c.liveness.dead[a.source] && c.rankIn(a.source) >= 0 {
 		c.e.received(a)
@@ -177,8 +184,8 @@ func (c *comm) deliver(a *arrival) error {
 	return c.add(a)
 }
 
-// add gives a message to the first receive that matches it, or keeps it. It returns an error if no
-// member sends such a message.
+// add gives a message to the oldest receive that matches it, or keeps it until one does. It returns
+// an error if no member sends such a message.
 func (c *comm) add(a *arrival) error {
 	rank := c.rankIn(a.source)
 	switch {
@@ -216,8 +223,8 @@ func (c *comm) add(a *arrival) error {
 	return nil
 }
 
-// give gives a receive, which has the message's status, the message. Both have been removed from their
-// lists.
+// give gives a message to the receive that matches it. The receive has the Status of the message.
+// Neither is in a queue any more. An offer is accepted, or refused if the buffer is too small.
 func (c *comm) give(r *transport.Request, a *arrival) {
 	switch {
 	case a.header.kind == whole:
@@ -252,7 +259,7 @@ func (c *comm) Advance(generation int, cause error) {
 	c.endAll(c.Matcher.Advance(generation, cause), cause)
 }
 
-// Quiesce calls then after all ends that are not told yet.
+// Quiesce makes the engine call then after it has told all ends of requests so far.
 func (c *comm) Quiesce(then func()) {
 	c.e.lock()
 	c.e.news = append(c.e.news, news{call: then})
@@ -265,8 +272,9 @@ func (c *comm) Revoke(cause error) {
 	c.endAll(c.Matcher.Revoke(cause), cause)
 }
 
-// endAll ends what was posted and offered. It waits briefly for requests whose bytes are under way, because
-// the fabric uses both buffers. The caller holds mu; endAll unlocks it.
+// endAll ends the posted requests and the sends whose offers are not accepted. Then it waits
+// briefly for the requests whose bytes are under way, because the fabric uses both buffers. The
+// caller holds mu; endAll unlocks it.
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
@@ -278,7 +286,7 @@ func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.unlock()
 }
 
-// endOffers ends the sends that have not been accepted and for which which returns true.
+// endOffers ends the sends whose offers are not accepted and for which which returns true.
 func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 	for t := range c.moving {
 		if which(t.request) && c.takeBack(t) {
@@ -311,7 +319,7 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return made, nil
 }
 
-// Close makes the engine drop messages that come from now on.
+// Close drops the waiting messages, and makes the engine drop those that come later.
 func (c *comm) Close() error {
 	c.e.lock()
 	defer c.e.unlock()
@@ -335,7 +343,8 @@ func (c *comm) Leave(dies bool) {
 	c.e.unlock()
 }
 
-// HasReturned says whether a process has said that its program has ended.
+// HasReturned says whether the process of a rank has said that its program has ended. It needs no
+// lock.
 func (c *comm) HasReturned(rank int) bool { return c.liveness.left[c.process(rank)].Load() }
 
 // EachPending visits the requests that have not ended.
@@ -352,7 +361,7 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	}
 }
 
-// Kept returns the number of messages to this rank that wait for receives.
+// Kept returns the number of messages that have come and wait for receives of this rank.
 func (c *comm) Kept() int {
 	c.e.lock()
 	defer c.e.mu.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
 
-// The suite of all transports: with packets and transfers that go through the fabric, with
-// those that go through shared memory or are read from the sender's; and between machines, with longer packets.
+// The suite of all transports: with packets and transfers that go through the fabric, with those
+// that go through shared memory or are read from the sender's; and between machines, with longer
+// packets.
 func TestConformanceInMemory(t *testing.T) {
 	const never = math.MaxInt
 	for _, test := range []struct {

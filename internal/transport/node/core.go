@@ -5,29 +5,41 @@ import (
 	"time"
 )
 
-// core is what the goroutine that makes progress knows of the core that it runs on. Who has a core alone looks
-// for packets all the time, and yields only after a while. Where another process of the job needs the same
-// core, looking only delays its packets: in jobs of more processes than cores, and where two processes have met
-// on a core, which lasts as long as other programs keep the other cores busy. How long a yield took tells.
+// core says whether the goroutine that makes progress shares its processor core with another
+// process of the job.
+//
+// A goroutine with a core of its own looks for packets all the time, and yields the core only after
+// a while. If another process of the job needs the same core, looking only delays the packets of
+// that process, so the goroutine yields at once. Processes share cores if the job has more
+// processes than cores. Otherwise the system may still place two of them on one core, for as long
+// as other programs keep the other cores busy. The time that a yield took shows it: see came.
+//
+// Only the goroutine that makes progress changes it.
 type core struct {
-	crowded  bool          // there are more ranks than cores
-	shared   atomic.Bool   // with another process of the job
-	alone    int           // waits since another process was last seen here
-	away     time.Duration // of the last yield of this wait
-	quickest time.Duration // of all yields; 0: none so far
+	crowded bool // the job has more ranks than cores; set at the start
+	// shared says that another process of the job was seen on this core. Any goroutine may read
+	// it.
+	shared   atomic.Bool
+	alone    int           // waits since another process of the job was last seen on the core
+	away     time.Duration // how long the last yield of this wait took; 0: it has not yielded
+	quickest time.Duration // how long the quickest yield took, aCall at most; 0: none so far
 }
 
 const (
-	briefly = 300                    // turns before a goroutine that waits yields a core of its own
-	apart   = 16                     // waits alone, after which the core is one's own again
-	aCall   = 500 * time.Nanosecond  // the most that a yield to nobody takes, or a quarter of what a switch does
-	aTurn   = 100 * time.Microsecond // the most that another process of the job takes: soon it waits, too
+	briefly = 300 // turns without a packet after which a goroutine with its own core yields it
+	apart   = 16  // waits without another process of the job after which the core is not shared
+	// aCall is the most that a yield takes if no other process needs the core. A switch to another
+	// process and back takes at least four times as long.
+	aCall = 500 * time.Nanosecond
+	// aTurn is the most that a yield to another process of the job takes: that process soon waits,
+	// and yields too.
+	aTurn = 100 * time.Microsecond
 )
 
-// polite says whether to yield at once.
+// polite says whether a goroutine that waits shall yield its core at once.
 func (c *core) polite() bool { return c.crowded || c.shared.Load() }
 
-// yield lets other processes run.
+// yield lets other processes run on this core, and measures how long that takes.
 func (c *core) yield() {
 	if c.crowded {
 		yield()
@@ -38,6 +50,7 @@ func (c *core) yield() {
 	c.yielded(time.Since(start))
 }
 
+// yielded notes how long a yield took.
 func (c *core) yielded(took time.Duration) {
 	if c.quickest == 0 {
 		c.quickest = aCall
@@ -45,16 +58,17 @@ func (c *core) yielded(took time.Duration) {
 	c.away, c.quickest = took, min(took, c.quickest)
 }
 
-// came ends a wait: a packet has come.
+// came notes that a packet has come, which ends a wait. If the last yield took as long as a switch
+// to another process of the job, that process has probably sent the packet, so the core is shared.
 func (c *core) came() {
 	away := c.away
 	c.away = 0
 	switch {
-	case away > 4*c.quickest && away < aTurn: // from whoever has had the core since
+	case away > 4*c.quickest && away < aTurn: // another process of the job had the core
 		c.alone = 0
 		c.shared.Store(true)
 	case !c.shared.Load():
-	case away >= aTurn: // another program had it, and lets nobody go first
+	case away >= aTurn: // another program had the core: yielding to it takes too long
 		c.shared.Store(false)
 	default:
 		if c.alone++; c.alone == apart {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A goroutine that waits yields at once where another process of the job needs its core, and only there.
+// A goroutine that waits yields at once where another process of the job needs its core, and only
+// there.
 func TestCore(t *testing.T) {
 	const toNobody, toAProcess, toAProgram = 300 * time.Nanosecond, 5 * time.Microsecond, 3 * time.Millisecond
 	wait := func(yields ...time.Duration) []time.Duration { return yields } // for a packet, with yields of these durations

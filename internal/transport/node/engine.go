@@ -10,52 +10,73 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// engine is this process's part in the job: the state that its communicators share. All calls of the
-// fabric are made with mu held.
+// engine is this process's part in the job: the state that its communicators share. mu protects it,
+// except for the fields that say otherwise and those that do not change after Begin. All calls of
+// the fabric are made with mu held.
 type engine struct {
-	fabric     Fabric
-	mu         sync.Mutex
-	wanted     atomic.Int32 // number of goroutines that wait for mu to begin an operation
-	name       string       // of the transport
+	fabric Fabric
+	mu     sync.Mutex
+	// wanted is the number of goroutines that wait for mu to begin an operation. The goroutine
+	// that makes progress lets them go first. It changes without mu.
+	wanted     atomic.Int32
+	name       string // of the transport
 	rank, size int
 	core       core
-	far        int     // bytes of the longest message to another machine that is sent in a packet
-	machines   []int   // the number of each process's machine
-	later      int     // the number of processes, the last ones, that may be started later
-	reserve    Reserve // not nil if there are any
+	far        int     // length of the longest eager message to another machine
+	machines   []int   // for each process the number of its machine
+	later      int     // the last later processes may be started during the job
+	reserve    Reserve // the fabric, if later > 0
 	node
-	turns   uint // number of calls of move
-	comms   map[contextID]*comm
-	latest  *comm                     // the receiver of the last packet; nil: look in comms
-	arrival arrival                   // the packet
-	closed  [2]map[contextID]struct{} // the latest, and some before
-	early   map[contextID][]*arrival  // for communicators that this rank has not made yet
+	turns uint                // number of calls of move
+	comms map[contextID]*comm // those that this rank has made and not closed
+	// latest is the communicator of the last message, which is probably that of the next one too.
+	// It is nil, or one of comms.
+	latest *comm
+	// arrival is the packet that take is taking. It is valid during that call only: see kept.
+	arrival arrival
+	// closed are the communicators closed recently, and the ones before: see remembered.
+	closed [2]map[contextID]struct{}
+	// early are messages for communicators that this rank has not made yet.
+	early map[contextID][]*arrival
 	rendezvous
-	leads       []leads        // by process
-	discarded   func(*arrival) // received
-	err         error          // the fabric's error; nothing works after it
-	over        atomic.Bool    // err is set
-	mortal      bool
-	dead        []bool // processes that have died
-	losses      int
-	lookForEnds func() // of watched, a system call; nil: the fabric does it
-	heart       *heart // nil: the job has one machine, or its processes are not mortal
-	families    map[contextID]*liveness
+	leads     []leads        // by process
+	discarded func(*arrival) // the method received, made once because each use allocates
+	// err is the error after which nothing works: of the fabric, or of this process. Once set, it
+	// does not change.
+	err    error
+	over   atomic.Bool // err is set; read without mu
+	mortal bool        // the job survives deaths of its processes
+	dead   []bool      // by process: whether it has died
+	losses int         // number of processes that have died
+	// lookForEnds makes a system call to see which processes of this machine have ended. It is nil
+	// if the fabric is not a watched one.
+	lookForEnds func()
+	heart       *heart // nil: see heart
+	// families are the livenesses of the programs, by the context of their first communicator.
+	families map[contextID]*liveness
 
-	// news are to be told when mu is free, in order, by one goroutine at a time: what follows the end of a
-	// request may free buffers that this end still uses (P4).
-	news    []news
-	told    []news       // memory for reuse
-	telling atomic.Int32 // what it tells; without mu it changes only from toldEnd to toldNothing
+	// news is told when mu is free, in order, by one goroutine at a time. The order matters: news
+	// that follows the end of a request may free buffers that this end still uses (P4).
+	news []news
+	told []news // memory for reuse by tell
+	// telling says what the goroutine that tells news tells: toldNothing, toldEnd or toldAll.
+	// Without mu it changes only from toldEnd to toldNothing.
+	telling atomic.Int32
 
 	driving driving
-	often   int           // turns after which it lets other goroutines have its core: a thread may wake up for that
-	watched atomic.Int32  // goroutines that wait in other ways
-	dozing  atomic.Bool   // nothing is expected for long
-	nap     time.Duration // the period meanwhile
-	attend  chan struct{} // there is one more of watched, or one process less
-	stop    chan struct{}
-	idle    sync.WaitGroup // the goroutine that makes progress when nobody waits
+	// often is the number of turns after which the goroutine that makes progress lets other
+	// goroutines run. That may wake up a thread, so it is not done at each turn.
+	often int
+	// watched is the number of goroutines that wait for messages otherwise than in await. It
+	// changes without mu, as dozing does.
+	watched atomic.Int32
+	dozing  atomic.Bool   // nothing is expected for long, so goOn may take naps
+	nap     time.Duration // the period of goOn while dozing
+	attend  chan struct{} // makes goOn look soon: see wake
+	stop    chan struct{} // closed by End
+	// idle waits for the engine's goroutines: goOn, which makes progress while no other goroutine
+	// does, and beat.
+	idle sync.WaitGroup
 }
 
 func newEngine(fabric Fabric, mortal bool) *engine {
@@ -74,18 +95,18 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	return e
 }
 
-// garbage ends everything after bytes that no process sends. It is unknown which process has written them,
-// because each process of a machine can write to the shared memory. So this process does not declare the
-// sender dead, which others see alive: it fails itself. If
-// processes are mortal it dies of that, and the others continue without it (see Job.End).
+// garbage makes this process fail, because it has read bytes that no process sends. It is unknown
+// which process has written them, because each process of a machine can write to the shared memory.
+// So this process does not declare the apparent sender dead, which others see alive. It fails
+// itself. If processes are mortal it then dies, and the others continue without it (see Job.End).
 func (e *engine) garbage(source int, err error) {
 	e.fail(fmt.Errorf("garbage from process %d: %w", source, err))
 }
 
-// take takes a packet. Another process may still change its bytes. It returns an error if no process sends
-// such a packet.
+// take handles a packet. Its sender may be faulty, and change the bytes while take reads them. take
+// returns an error if no process sends such a packet.
 func (e *engine) take(source int, packet []byte) error {
-	a := &e.arrival // until it is kept
+	a := &e.arrival // valid until take returns; kept copies it
 	rest, err := a.header.decode(packet)
 	if e.heart != nil && source == e.heart.emitter {
 		e.heart.heard = true
@@ -93,7 +114,7 @@ func (e *engine) take(source int, packet []byte) error {
 	switch h := &a.header; {
 	case err != nil:
 		return err
-	case e.dead[source] && h.kind < beat: // it may live, but has been declared dead
+	case e.dead[source] && h.kind < beat: // declared dead: only its heart's packets are answered
 		return nil
 	case h.kind > offer:
 		return e.takeNotice(source, *h, rest)
@@ -116,7 +137,7 @@ func (e *engine) take(source int, packet []byte) error {
 	return nil
 }
 
-// takeNotice is take for a packet that is no message.
+// takeNotice is take for a packet that is neither a message nor an offer.
 func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	switch {
 	case h.kind >= beat:
@@ -136,8 +157,8 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	return e.takeLiveness(source, h)
 }
 
-// remembered is the number of closed communicators that are remembered; at most twice as many are. Nothing is
-// under way to earlier ones.
+// remembered is the least number of closed communicators that are remembered; at most twice as many
+// are. Nothing is under way to communicators that were closed earlier.
 const remembered = 1 << 15
 
 // close makes the engine drop packets that still come for a communicator.
@@ -150,6 +171,7 @@ func (e *engine) close(c contextID) {
 	e.closed[0][c] = struct{}{}
 }
 
+// isClosed says whether a communicator was closed recently: see remembered.
 func (e *engine) isClosed(c contextID) bool {
 	_, gone := e.closed[0][c]
 	if !gone {
@@ -167,7 +189,8 @@ func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	}
 }
 
-// fail ends everything with an error of the fabric.
+// fail ends all requests and transfers with an error, after which nothing works at this process.
+// Only the first error counts.
 func (e *engine) fail(err error) {
 	if e.err != nil {
 		return
@@ -187,7 +210,7 @@ func (e *engine) fail(err error) {
 	for _, t := range e.coming {
 		e.abandon(t, err)
 	}
-	for _, t := range e.transfers { // they stay pinned, because the fabric may still use them
+	for _, t := range e.transfers { // their buffers stay pinned: the fabric may still use them
 		e.abandon(t, err)
 	}
 	for _, o := range e.out {
@@ -203,12 +226,14 @@ func (e *engine) fail(err error) {
 	clear(e.coming)
 }
 
+// tellFailure adds the call of OnFailure's function to the news.
 func (c *comm) tellFailure() {
 	if told, err := c.onFailure, c.e.err; told != nil {
 		c.e.news = append(c.e.news, news{call: func() { told(err) }})
 	}
 }
 
+// abandon ends a transfer and its request with an error.
 func (e *engine) abandon(t *transfer, err error) {
 	if t.request != nil && !t.over {
 		e.end(t.request, err)

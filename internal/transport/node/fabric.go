@@ -1,8 +1,8 @@
 package node
 
-// A Fabric connects the processes of a job: it begins and ends the job, has the memory that processes of a
-// machine share, carries packets and transfers to all others, and reports deaths. All calls are made with the
-// engine's mu held, or before and after it is in use.
+// A Fabric connects the processes of a job: it begins and ends the job, has the memory that
+// processes of a machine share, carries packets and transfers to all others, and reports deaths.
+// All calls are made with the engine's mu held, or before and after it is in use.
 type Fabric interface {
 	// Start begins to take part in the job. mortal says that its processes may die.
 	Start(mortal bool) (Start, error)
@@ -21,11 +21,11 @@ type Fabric interface {
 	Pressing() bool
 	// Failed returns the processes that have died so far.
 	Failed() ([]int, error)
-	// Requests is how many of this process's sends and transfers are under way.
+	// Requests returns the number of this process's sends and transfers that are under way.
 	Requests() int
 
-	// Leave says that this process needs the others no more; EverybodyLeft, whether all
-	// have said so.
+	// Leave says that this process needs the other processes no more. EverybodyLeft says whether
+	// all have called Leave.
 	Leave(mortal bool) error
 	EverybodyLeft() (bool, error)
 	// Finalize ends this process's part in the job, in which processes may have died.
@@ -36,15 +36,15 @@ type Fabric interface {
 	Kill()
 }
 
-// A Network is what a Fabric for several machines is made of: see Watched. Its Start does not say which
-// machines there are.
+// A Network is what a Fabric for several machines is made of: see Watched. Its Start does not say
+// which machines there are.
 type Network interface {
 	Fabric
 	// Machines returns for each process the number of its machine, the same at all processes.
 	Machines() ([]int, error)
-	// Neighbours returns the processes of this machine, including this one, in the same order at all of
-	// them. If most is not 0, it divides them into groups of at most that many, and returns this one's.
-	// The following two methods are then of the group.
+	// Neighbours returns the processes of this machine, including this one, in the same order at
+	// all of them. If most is not 0, it divides them into groups of at most that many, and returns
+	// this one's. The following two methods are then of the group.
 	Neighbours(most int) ([]int, error)
 	// FromFirst gives all neighbours the contents of b at the first of them.
 	FromFirst(b []byte) error
@@ -75,7 +75,7 @@ type Start struct {
 // A Reserve is a Fabric that can start processes later. What is sent to a process before it begins
 // waits for it; nothing else waits.
 type Reserve interface {
-	// Respawn has a process started, and all before it, if they were not.
+	// Respawn makes the launcher start a process and all before it, unless they were started.
 	Respawn(process int)
 	// Begun returns the number of processes that have begun or that Respawn was called for.
 	Begun() int
@@ -94,19 +94,20 @@ func (s *Sink) Came(source int, packet []byte) {
 	}
 }
 
-// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is dead.
+// Ended notes that a transfer has been sent, or received with length bytes, or that its peer is
+// dead.
 func (s *Sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 
-// Tell makes the engine call f when no lock is held, after all earlier events.
+// Tell makes the engine call f when mu is free, after it has told all earlier news.
 func (s *Sink) Tell(f func()) { s.news = append(s.news, news{call: f}) }
 
 // A Header is the header of a packet, for a fabric that sends it.
 type Header = header
 
-// HeaderLength is how many bytes it takes at most.
+// HeaderLength is the greatest number of bytes of an encoded Header.
 const HeaderLength = headerLength
 
-// Encode stores it, and returns how many bytes it takes.
+// Encode stores the header in b, and returns its number of bytes.
 func (h *header) Encode(b *[HeaderLength]byte) int {
 	h.encode(b[:])
 	return h.encodedLength()

@@ -68,8 +68,8 @@ func (n *ends) beginAll(c *comm) {
 	n.begin(c.Probe, transport.Request{Peer: transport.AnySource, Tag: 5})
 }
 
-// Packets that no process sends end all requests, those under way and those that are begun
-// later, with an error that says what came.
+// A packet that no process sends ends all requests, including later ones, with an error that says
+// which bytes came.
 func TestGarbageEndsAll(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -107,7 +107,8 @@ func TestGarbageEndsAll(t *testing.T) {
 	}
 }
 
-// A message to a communicator from who is not in it is an error, also if it came early.
+// A message to a communicator from a process that is not a member is an error, even if it came
+// before the communicator was made.
 func TestGarbageFromOutside(t *testing.T) {
 	for _, test := range []struct {
 		early bool

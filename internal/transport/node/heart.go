@@ -11,49 +11,58 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// heart is this process's part in detecting machines that have fallen silent: package detector, over the
-// engine's packets. A job has it if its processes are mortal, and it spans several machines or the program
-// has asked for pings. It also tells all processes of the deaths that one knows of.
+// heart runs package detector at this process, over the engine's packets. It detects machines that
+// have fallen silent, and tells all processes of each death that one process learns of. A process
+// has a heart if processes are mortal, and the job spans several machines or the program has asked
+// for pings.
 //
-// Any packet counts as a heartbeat. A process that its observer has not heard for half of the timeout may
-// only be stopped or slow. The observer therefore asks some other processes of that machine, which would see
-// its end at once. If one of them vouches for it, this counts as a heartbeat too. So only machines whose
-// processes are all silent are declared dead. If the observer of a process is itself stopped, this happens
-// later.
+// Any packet from the emitter counts as a heartbeat. A process that its observer has not heard for
+// half of the timeout may only be stopped or slow. The observer therefore asks some other processes
+// of that machine, which would see the end of the process at once. If one of them vouches for it,
+// this counts as a heartbeat too. So processes are declared dead only if all of the asked processes
+// of their machine are silent. If the observer is itself stopped, it detects deaths later.
 //
-// A process that is declared dead but lives is told so by other machines, and ends with ErrFenced (H7). It cannot
-// if it is stopped, or computes and never looks. So if it still has its part in the job a period later, the living
-// processes of its machine kill it.
+// A process that is declared dead but lives is told so by other machines, and ends with ErrFenced
+// (H7). It cannot if it is stopped, or if it computes and takes no packets. So if it still takes
+// part in the job a period later, the living processes of its machine kill it.
 //
-// The engine's mu protects it.
+// The engine's mu protects it. Times are those of now.
 type heart struct {
-	e         *engine
-	ends      *watched               // of this machine's processes
-	kill      func(process int) bool // of ends
-	machine   *detector.Machine
-	process   []int // by place in the ring
-	place     []int // by process
-	now       func() time.Duration
-	emitter   int           // the process that this one observes; -1: none
-	heard     bool          // a packet of the emitter has come since the last tick
-	declared  []int         // declared dead, but not noted by the engine yet
-	grace     time.Duration // of the condemned
-	condemned []condemned   // in the order of their times
+	e       *engine
+	ends    *watched               // sees the ends of this machine's processes
+	kill    func(process int) bool // ends.kill; tests replace it
+	machine *detector.Machine      // its ranks are places in the ring
+	process []int                  // the process at each place in the ring
+	place   []int                  // the place of each process in the ring
+	now     func() time.Duration   // the clock; the time since the job began
+	emitter int                    // the process that this one observes; -1: none
+	heard   bool                   // a packet from the emitter has come since the last tick
+	// declared are the processes that the machine has declared dead, in order, until findDeaths
+	// notes their deaths.
+	declared []int
+	grace    time.Duration // the time from condemn until execute kills the process: a period
+	// condemned are the processes of this machine that may have to be killed, in the order of
+	// their times.
+	condemned []condemned
 }
 
-// A condemned process, of this machine, has been declared dead. If it lives it is killed at a time.
+// A condemned process is a process of this machine that has been declared dead. If it still lives
+// at a certain time, it is killed.
 type condemned struct {
 	process int
 	at      time.Duration
 }
 
-// witnesses is the number of other processes that are asked whether a process lives.
+// witnesses is the number of other processes of a machine that are asked whether a process lives.
 const witnesses = 3
 
-// newHeart returns the heart of a process, or an error if the configuration is invalid.
+// newHeart returns the heart of a process, or an error if the configuration is invalid. Now is its
+// clock.
 func newHeart(e *engine, ends *watched, config detector.Config, now func() time.Duration) (*heart, error) {
 	ring := around(e.machines)
-	if config.Ping { // the last process, a spare if there are spares, has the last place
+	// The watchman has the last place in the ring. It is the last process, because that is a spare
+	// if there are spares.
+	if config.Ping {
 		last := slices.Index(ring, e.size-1) + 1
 		ring = append(ring[last:], ring[:last]...)
 	}
@@ -66,9 +75,9 @@ func newHeart(e *engine, ends *watched, config detector.Config, now func() time.
 	return h, err
 }
 
-// around returns the processes in the order of the ring, in which those of one machine are
-// far from each other: the i-th of n of the k-th of m machines has its place at
-// (i + (k+½)/m)/n of the way around. Machines with the same number of processes take turns.
+// around returns the processes in the order of the ring. Processes of one machine are far from each
+// other: the i-th of the n processes of the k-th of m machines is (i + (k+½)/m)/n of the way around
+// the ring, with i and k from 0. Machines with the same number of processes take turns.
 func around(machines []int) []int {
 	number, count := make(map[int]int), make(map[int]int)
 	for _, m := range machines {
@@ -88,7 +97,7 @@ func around(machines []int) []int {
 	return ring
 }
 
-// beat makes the heart beat when a beat is due, until the job ends.
+// beat calls tick whenever a tick is due, until the job ends. It runs on a goroutine of its own.
 func (e *engine) beat() {
 	timer := time.NewTimer(0)
 	for {
@@ -100,7 +109,7 @@ func (e *engine) beat() {
 		e.lock()
 		next := e.heart.tick()
 		if e.err == nil {
-			e.mu.Unlock() // not unlock: telling the news to the program may take long; other goroutines do it
+			e.mu.Unlock() // other goroutines tell the news: that may take long, and would delay the next beat
 		} else {
 			e.unlock()
 		}
@@ -108,13 +117,14 @@ func (e *engine) beat() {
 	}
 }
 
-// tick does what is due, and returns the time until the next tick is due.
+// tick sends the heartbeats that are due, asks about suspects, and notes deaths. It returns the
+// time until the next tick is due.
 func (h *heart) tick() (next time.Duration) {
 	if h.e.err != nil {
 		return time.Hour
 	}
 	late := false
-	var seen []int // suspects whose ends this process would see: it need not hear from them
+	var seen []int // suspects of this machine: this process would see their ends, so they live
 	h.machine.Suspects(h.now(), func(place int) {
 		late = true
 		if p := h.process[place]; h.ends.sees(p) {
@@ -148,7 +158,8 @@ func (h *heart) tick() (next time.Duration) {
 	return min(next-now, time.Hour)
 }
 
-// condemn notes that a process was declared dead, which the engine has noted.
+// condemn is called when the engine has noted the death of a process that was declared dead. It
+// tells the network. If the process is of this machine, it is killed after the grace.
 func (h *heart) condemn(process int) {
 	h.ends.Lost(process)
 	if h.e.machines[process] == h.e.machines[h.e.rank] {
@@ -156,7 +167,8 @@ func (h *heart) condemn(process int) {
 	}
 }
 
-// execute kills the condemned whose time has come, unless this process has been declared dead itself.
+// execute kills the condemned processes whose time has come and that still live. It does nothing if
+// the engine has failed, for example because this process has itself been declared dead.
 func (h *heart) execute(now time.Duration) {
 	for h.e.err == nil && len(h.condemned) > 0 && now >= h.condemned[0].at {
 		p := h.condemned[0].process
@@ -167,8 +179,8 @@ func (h *heart) execute(now time.Duration) {
 	}
 }
 
-// takeAll takes all packets that have come. The goroutine that usually does so may be in a function of the
-// program that computes.
+// takeAll takes all packets that have come, so that no process is suspected whose packets only
+// wait. The goroutine that usually takes them may be in a function of the program that computes.
 func (e *engine) takeAll() {
 	for n, came := 0, true; came && n < lastPackets && e.err == nil; n++ {
 		near := e.look()
@@ -177,7 +189,8 @@ func (e *engine) takeAll() {
 	}
 }
 
-// ask asks the next processes of a suspect's machine whether the suspect lives.
+// ask asks other living processes of a suspect's machine, at most witnesses, whether the suspect
+// lives. They are the next processes after it.
 func (h *heart) ask(suspect int) {
 	e := h.e
 	for i, asked := 1, 0; i < e.size && asked < witnesses; i++ {
@@ -192,7 +205,8 @@ func (h *heart) ask(suspect int) {
 	}
 }
 
-// take takes a packet from another process's heart. It returns an error if no process sends such a packet.
+// take handles a packet from another process's heart. It returns an error if no process sends such
+// a packet.
 func (h *heart) take(source int, p header, rest []byte) error {
 	if h == nil {
 		return fmt.Errorf("kind %d, where no process falls silent", p.kind)
@@ -224,21 +238,22 @@ func (h *heart) take(source int, p header, rest []byte) error {
 	return nil
 }
 
-// hear takes a sign of life of another process for a heartbeat.
+// hear gives the machine a heartbeat of another process, which has shown that it lives.
 func (h *heart) hear(now time.Duration, process int) {
 	if err := h.machine.Step(now, h.place[process], detector.Message{Kind: detector.Heartbeat}); err != nil {
-		h.e.fail(err) // it is another process's
+		h.e.fail(err) // only if the process is this one, which does not happen
 	}
 }
 
-// died tells the others of a death that the engine has noted.
+// died tells the other processes of a death that the engine has noted.
 func (h *heart) died(process int) {
 	h.machine.Lose(h.now(), h.place[process])
 	h.carryOut()
 }
 
-// carryOut carries out the machine's outputs. It writes to processes that are declared dead before the engine
-// and the fabric note this, because they may live.
+// carryOut carries out the machine's outputs. It sends to processes that have just been declared
+// dead, because they may live and have to be told. It can, because the engine and the fabric note
+// these deaths only later, in findDeaths.
 func (h *heart) carryOut() {
 	e := h.e
 	for _, o := range h.machine.Output() {

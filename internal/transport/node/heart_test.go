@@ -269,8 +269,8 @@ func TestToldDeaths(t *testing.T) {
 	m.holds([]int{0, 1, 2, 4, 5, 6}, 3)
 }
 
-// A process that is stopped is not dead, as long as one of its machine says so; nor does it
-// hold others for dead when it goes on.
+// A process that is stopped is not declared dead as long as another process of its machine vouches
+// for it. When it continues, it does not declare others dead.
 func TestStoppedProcess(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1)
 	m.pass(4 * usual.Timeout)
@@ -337,7 +337,8 @@ func TestStoppedMachineIsFenced(t *testing.T) {
 	m.works(all(3)...)
 }
 
-// A process that is declared dead and lives is killed a period later, by the processes of its machine.
+// A process that is declared dead and lives is killed a period later, by the processes of its
+// machine.
 func TestDeclaredDeadIsKilled(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
 	m.pass(4 * usual.Timeout)

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// installed returns the size of this machine's memory and swap space. Go ends a program that allocates more.
+// installed returns the size of this machine's memory and swap space. Go ends a program that
+// allocates more.
 var installed = sync.OnceValue(func() int {
 	var s syscall.Sysinfo_t
 	if syscall.Sysinfo(&s) != nil {

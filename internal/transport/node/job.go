@@ -73,11 +73,12 @@ func (j *Job) World() transport.Comm { return j.world }
 // Later returns the number of processes that may be started later. They are the last ones.
 func (j *Job) Later() int { return j.engine.later }
 
-// Respawn has a process started, and all before it, if they were not.
+// Respawn makes the launcher start a process and all before it, unless they were started.
 func (j *Job) Respawn(process int) { j.engine.reserve.Respawn(process) }
 
-// Underway returns how much of this process is still to be sent when nothing moves: requests of the
-// fabric, buffers that are pinned or offered, and packets for which there is no room.
+// Underway makes progress until nothing of this process is under way, at most 1000 times. It
+// returns how much still is: requests of the fabric, transfers, offers, and packets that wait for
+// room.
 func (j *Job) Underway() (n int) {
 	for range 1000 {
 		j.engine.progress(1)
@@ -96,11 +97,11 @@ func (j *Job) Break(err error) {
 	j.engine.unlock()
 }
 
-// End waits until all processes have called it, and ends the job. Until then this process takes part in
-// what the others still do. If the fabric has failed the job can't be ended. End then returns the error,
-// and when this process has exited the launcher ends the others. If the others can continue without this
-// process, End kills it instead, unless they have declared it dead. When all processes have called End,
-// later failures are ignored.
+// End waits until all processes have called it, and ends the job. Until then this process takes
+// part in what the others still do. If the fabric has failed the job can't be ended. End then
+// returns the error, and when this process has exited the launcher ends the others. If the others
+// can continue without this process, End kills it instead, unless they have declared it dead. When
+// all processes have called End, later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
 	for idle := 0; ; idle++ {
@@ -148,7 +149,8 @@ func (j *Job) End() error {
 	return err
 }
 
-// underway returns how much moves now, and how many offers have not been accepted.
+// underway returns how much is moving (requests of the fabric, transfers, and packets that wait for
+// room), and how many offers have not been accepted.
 func (j *Job) underway() (moving, offered int) {
 	e := j.engine
 	e.mu.Lock()

@@ -74,8 +74,8 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// The same if a process receives messages in another order than that in which they were sent, among them one that
-// was offered.
+// The same if a process receives messages in another order than that in which they were sent, among
+// them one that was offered.
 func TestCreditAfterOffer(t *testing.T) {
 	setMostLead(t, lead{100, 1 << 20})
 	for late := range 50 {

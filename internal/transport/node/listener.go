@@ -6,10 +6,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A listener is how the error channel gets its messages and sends them: in order, and whatever
-// epoch the communicator is in.
+// The error channel receives and sends its messages through a listener: in order, and independently
+// of the epoch that the communicator is in.
 
-// Listen gives l the messages that come, and those that have come.
+// Listen makes l the listener. It gets the messages that have come already, and then those that
+// come later.
 func (c *comm) Listen(l transport.Listener) {
 	c.e.lock()
 	c.listener = l
@@ -21,7 +22,7 @@ func (c *comm) Listen(l transport.Listener) {
 	c.Poke()
 }
 
-// addForListener is add for a listener's message.
+// addForListener is add for a message to the listener. It accepts an offer at once.
 func (c *comm) addForListener(a *arrival) error {
 	if err := a.checkRoom(); err != nil {
 		return err
@@ -35,7 +36,8 @@ func (c *comm) addForListener(a *arrival) error {
 	return nil
 }
 
-// handOn gives the listener the messages that have come completely, in order.
+// handOn gives the listener the messages of the inbox, in order, up to the first whose bytes have
+// not come.
 func (c *comm) handOn() {
 	if c.listener == nil {
 		return
@@ -48,7 +50,8 @@ func (c *comm) handOn() {
 	c.inbox = slices.Delete(c.inbox, 0, n)
 }
 
-// Poke sends the listener's messages.
+// Poke asks the listener for messages until it has none, and sends them. If another goroutine does
+// so already, that goroutine asks once more.
 func (c *comm) Poke() {
 	e := c.e
 	e.lock()
@@ -76,7 +79,7 @@ func (c *comm) Poke() {
 	}
 }
 
-// tell sends a listener's message.
+// tell sends a message of the listener to the listener of another rank.
 func (c *comm) tell(to int, payload []byte) {
 	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
 	if len(payload) <= c.e.eager(c.process(to)) {

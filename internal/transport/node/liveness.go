@@ -9,21 +9,32 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// liveness is this process's knowledge of which processes have left and which are dead, for the
-// communicators of one program. If processes are mortal, the fabric reports deaths. A process that has
-// left lives on and passes errors on, but has no call under way. When another process needs it, it expires:
-// it is dead for the others, as if it had been killed. If processes are not mortal, the requests end that need
-// it. The engine's mu protects it.
+// liveness is what this process knows about which processes are dead and which have left, for the
+// communicators of one program. A process leaves when its program has ended.
+//
+// A process that has left still runs and passes errors on, but it makes no more calls. When another
+// process waits for it, it is told so. If processes are mortal it then expires: for the
+// communicators of the program, it counts as dead, as if it had been killed. If they are not
+// mortal, the requests that need it end with a LeftError.
+//
+// The engine's mu protects it.
 type liveness struct {
-	family  contextID     // of the communicator that all others of the program are derived from
-	dead    []bool        // by process
-	left    []atomic.Bool // by process; read without mu
-	absent  atomic.Int32  // number of processes that are dead or have left; read without mu
-	expired bool          // this process is dead for the others
+	// family is the context of the communicator that all others of the program are derived from.
+	family contextID
+	// dead says which processes are dead: the fabric has reported their death, or they have
+	// expired. It never becomes false again.
+	dead []bool
+	// left says which processes have left. It changes with mu and is read without it.
+	left []atomic.Bool
+	// absent is the number of processes that are dead or have left. It changes with mu and is
+	// read without it.
+	absent atomic.Int32
+	// expired says that this process has expired. It then begins no requests and drops messages.
+	expired bool
 }
 
-// livenessOf returns the liveness of a family. Other processes may have left it or died before this
-// process begins.
+// livenessOf returns the liveness of a family, and makes it if there is none: other processes may
+// have left the family, or died, before this process joins it.
 func (e *engine) livenessOf(family contextID) *liveness {
 	l := e.families[family]
 	if l == nil {
@@ -38,7 +49,8 @@ func (e *engine) livenessOf(family contextID) *liveness {
 	return l
 }
 
-// findDeaths asks the fabric for deaths, and takes the packets that the dead had sent before.
+// findDeaths asks the fabric and the heart for deaths, and notes them. Before that it takes the
+// packets that the dead have sent. If processes are not mortal, a death ends the job.
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
 	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
@@ -71,7 +83,8 @@ func (e *engine) findDeaths() {
 	}
 }
 
-// takeDeath notes a death, and tells it to all listeners.
+// takeDeath notes the death of a process, after it has taken the last packets from it. It tells the
+// listeners and the heart.
 func (e *engine) takeDeath(process int) {
 	e.lastOf(process)
 	e.died(process)
@@ -80,7 +93,7 @@ func (e *engine) takeDeath(process int) {
 	}
 }
 
-// died notes that the fabric has reported a process as dead.
+// died notes the death of a process, for all programs.
 func (e *engine) died(process int) {
 	e.dead[process] = true
 	e.losses++
@@ -88,7 +101,7 @@ func (e *engine) died(process int) {
 		e.noteDeath(l, process)
 	}
 	for id, t := range e.offers {
-		if t.peer == process { // it was a listener's, or is being read
+		if t.peer == process { // noteDeath has ended the others: this one is a listener's, or is claimed
 			delete(e.offers, id)
 			t.dead = true
 			e.done(t)
@@ -96,7 +109,8 @@ func (e *engine) died(process int) {
 	}
 }
 
-// noteDeath tells the listeners of a death, and then ends the requests that need the dead.
+// noteDeath notes the death of a process, for one program. It tells the listeners first, and then
+// ends the requests that need the dead process.
 func (e *engine) noteDeath(l *liveness, process int) {
 	if l.dead[process] {
 		return
@@ -117,8 +131,8 @@ func (e *engine) noteDeath(l *liveness, process int) {
 	}
 }
 
-// endAfterDeath ends the requests that need the dead member, including those of collective operations. If
-// this process is the dead one, it ends all requests.
+// endAfterDeath ends the requests that need the dead member, including those of collective
+// operations. If this process is the dead one (it has expired), it ends all requests.
 func (c *comm) endAfterDeath(process, rank int) {
 	c.Lose(rank)
 	self := process == c.e.rank
@@ -132,7 +146,8 @@ func (c *comm) endAfterDeath(process, rank int) {
 	c.DropIf(func(n *match.Node[arrival]) bool { return n.Source == rank && n.Of.header.kind == offer })
 }
 
-// leave tells all processes that this one has left.
+// leave tells all processes that this one has left or, if dies is set and processes are mortal,
+// that it has expired.
 func (e *engine) leave(l *liveness, dies bool) {
 	if dies && e.mortal {
 		e.expire(l)
@@ -142,7 +157,7 @@ func (e *engine) leave(l *liveness, dies bool) {
 	e.noteLeft(l, e.rank)
 }
 
-// sendAll sends a packet to all other processes.
+// sendAll sends a packet to all other living processes.
 func (e *engine) sendAll(h *header) {
 	for p := range e.size {
 		if p != e.rank && !e.dead[p] && e.err == nil {
@@ -151,7 +166,7 @@ func (e *engine) sendAll(h *header) {
 	}
 }
 
-// expire makes this process dead for the others.
+// expire makes this process count as dead in one program, here and at all other processes.
 func (e *engine) expire(l *liveness) {
 	if l.expired {
 		return
@@ -161,8 +176,10 @@ func (e *engine) expire(l *liveness) {
 	e.noteDeath(l, e.rank)
 }
 
-// needs tells the peer of a request that it is needed, if the peer's program has ended and it is another
-// process. It says in which call, because the peer may have made another one.
+// needs tells the peer of a request that the request needs it, if the peer is another process that
+// has left. It also says which collective call the request belongs to, because the peer may have
+// made a different call. A receive from any source needs a peer only if all others have left:
+// see lastHope.
 func (c *comm) needs(r *transport.Request) {
 	peer := r.Peer
 	if peer == transport.AnySource && r.IsAwaited() {
@@ -180,8 +197,8 @@ func (c *comm) needs(r *transport.Request) {
 	c.e.sendPacket(c.process(peer), &h, nil)
 }
 
-// lastHope returns a member whose program has ended, if the programs of all other members have ended too;
-// else -1.
+// lastHope returns a living member that has left, if all other living members have left too; else
+// -1. Only such a member could still send the message that a receive from any source waits for.
 func (c *comm) lastHope() int {
 	hope := -1
 	for r := range c.Size() {
@@ -196,7 +213,9 @@ func (c *comm) lastHope() int {
 	return hope
 }
 
-// Look tells ranks that have left that this rank waits for them.
+// Look looks again at the receives from any source. If all other members have left, it tells one of
+// them that it is needed. If all others have died, it ends the receives that have acknowledged
+// these deaths.
 func (c *comm) Look() {
 	if c.liveness.absent.Load() > 0 {
 		c.e.lock()
@@ -208,7 +227,8 @@ func (c *comm) Look() {
 	}
 }
 
-// askForAny tells one of the members, all of which have left, that a receive needs them.
+// askForAny tells one of the other members that each receive from any source needs it, if all of
+// them have left.
 func (c *comm) askForAny() {
 	for _, r := range slices.Collect(c.Posted.All()) {
 		if r.Peer == transport.AnySource {
@@ -217,7 +237,7 @@ func (c *comm) askForAny() {
 	}
 }
 
-// noteLeft notes that a process has left, and tells it which requests need it.
+// noteLeft notes that a process has left, and tells it of the requests that need it.
 func (e *engine) noteLeft(l *liveness, process int) {
 	if !l.left[process].Load() {
 		l.left[process].Store(true)
@@ -243,7 +263,9 @@ func (e *engine) noteLeft(l *liveness, process int) {
 	}
 }
 
-// takeLiveness takes a packet that says that a process has left, died or is needed.
+// takeLiveness handles a packet that says that its sender has left, has expired, or needs this
+// process; or that its sender has left and answers a need. It returns an error if no process sends
+// such a packet.
 func (e *engine) takeLiveness(source int, h header) error {
 	switch {
 	case h.kind == dead && !e.mortal:
@@ -261,7 +283,7 @@ func (e *engine) takeLiveness(source int, h header) error {
 		switch {
 		case c != nil && c.rankIn(source) < 0:
 			return fmt.Errorf("a need on a communicator that it is not in")
-		case c != nil && h.epoch.Stale(c.Epoch()): // it has left the epoch: the request will end by itself
+		case c != nil && h.epoch.Stale(c.Epoch()): // the request will end with its epoch
 		case c != nil && c.differs(c.rankIn(source), &h):
 		case e.mortal:
 			e.expire(e.livenessOf(contextID(h.id)))
@@ -276,7 +298,8 @@ func (e *engine) takeLiveness(source int, h header) error {
 	return nil
 }
 
-// endForsaken ends the requests of an epoch that need a member which has left.
+// endForsaken ends the requests of an epoch that need a member which has left. Requests that wait
+// for any source end too if all other members have left.
 func (c *comm) endForsaken(rank int, e transport.Epoch) {
 	all := c.lastHope() >= 0
 	forsaken := func(r *transport.Request) bool {

@@ -288,8 +288,8 @@ func TestDeathWithoutULFM(t *testing.T) {
 	})
 }
 
-// A process whose program has ended is needed for nothing, unless its call is another one, or its epoch is over. If
-// processes are not mortal it answers so.
+// A process whose program has ended is needed for nothing, unless its call is another one, or its
+// epoch is over. If processes are not mortal it answers so.
 func TestNeedOfWhatHasLeft(t *testing.T) {
 	bcast, barrier := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Barrier}.Word()
 	for _, test := range []struct {
@@ -334,7 +334,8 @@ func TestNeedOfWhatHasLeft(t *testing.T) {
 	}
 }
 
-// If processes are not mortal, requests end that need one that has left, when its messages have come.
+// If processes are not mortal, requests end that need one that has left, when its messages have
+// come.
 func TestLeftWithoutULFM(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		s := comms(startMemory(t, 3, share, false))

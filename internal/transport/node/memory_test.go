@@ -13,18 +13,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// memoryJob is a fabric of processes that are goroutines, for tests: it has what fabrics
-// promise, in the orders that they do not exclude.
+// memoryJob is a job whose processes are goroutines, for tests. It keeps the promises of a Fabric,
+// and does things in any order that these allow.
 type memoryJob struct {
 	share    bool  // processes of a machine share memory, and see each other's ends
 	machines []int // by process
-	knows    bool  // it knows who has died; else what it is told
+	knows    bool  // it reports all deaths; else only those that it is told by Lost
 	packet   int   // see Start
 
 	mu        sync.Mutex
 	processes []*memoryFabric
-	meetings  map[[2]int]*meeting         // by the first who comes to them, and how many do
-	cut       func(source, dest int) bool // what packets wait for
+	meetings  map[[2]int]*meeting         // by the first process of those that take part, and their number
+	cut       func(source, dest int) bool // while it returns true, packets wait
 }
 
 // meeting is a collective operation.
@@ -47,7 +47,7 @@ type memoryFabric struct {
 	deserted  bool // End has returned without the others
 	seen      int  // deaths
 	left      bool
-	lost      []int // what it has been told
+	lost      []int // the deaths that it has been told of by Lost
 }
 
 // half is one end of a transfer under way.
@@ -266,7 +266,7 @@ func (m *memoryFabric) Poll(s *Sink, times int) (happened, died bool) {
 
 func (j *memoryJob) isCut(source, dest int) bool { return j.cut != nil && j.cut(source, dest) }
 
-// deaths are those that the fabric knows of.
+// deaths returns the deaths that the fabric knows of.
 func (m *memoryFabric) deaths() (dead []int) {
 	if !m.job.knows {
 		return m.lost

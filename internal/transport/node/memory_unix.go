@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// MakeFile makes a file of this many zeros, and reserves memory for them. Otherwise the first process that
-// touches the memory might find that there is none.
+// MakeFile makes a file of this many zeros, and reserves memory for them. Otherwise the first
+// process that touches the memory might find that there is none.
 func MakeFile(name string, size int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -27,8 +27,8 @@ func MakeFile(name string, size int) (*os.File, error) {
 	return f, nil
 }
 
-// openMemory opens a memory file of size bytes that another process of this user has made. It returns an
-// error for any other file, and does not change it.
+// openMemory opens a memory file of size bytes that another process of this user has made. It
+// returns an error for any other file, and does not change it.
 func openMemory(name string, size int) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -7,24 +7,26 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// news is a request that has ended, a message or a death for a listener, or a call for a fabric.
+// news is something to tell when mu is free: that a request has ended, a message or a death for a
+// listener, or a function to call. One of request, to and call is set.
 type news struct {
-	request *transport.Request
+	request *transport.Request // has ended
 	to      transport.Listener
-	from    int
-	payload []byte
-	died    bool
-	call    func() // of the fabric
+	from    int    // of the message, or the rank that has died
+	payload []byte // of the message
+	died    bool   // it is a death, not a message
+	call    func()
 }
 
-// What the goroutine that tells news tells.
+// The values of engine.telling: what the goroutine that tells news tells.
 const (
-	toldNothing = iota // there is none
-	toldEnd            // the end of one request; nothing has followed it
-	toldAll            // all news, those that follow too
+	toldNothing = iota // there is no such goroutine
+	toldEnd            // the end of one request, and there was no other news when it began
+	toldAll            // all news, including news that is added meanwhile
 )
 
-// unlock unlocks mu, and tells the news, unless another goroutine does.
+// unlock unlocks mu, and tells the news. If another goroutine tells news already, that one tells
+// these too.
 func (e *engine) unlock() {
 	if len(e.news) == 0 || e.telling.Load() == toldAll || e.telling.CompareAndSwap(toldEnd, toldAll) {
 		e.mu.Unlock()
@@ -41,7 +43,8 @@ func (e *engine) unlock() {
 	e.tell()
 }
 
-// tellEnd tells the end of a request, and then what has followed.
+// tellEnd tells the end of a request, and then the news that was added meanwhile. The caller does
+// not hold mu.
 func (e *engine) tellEnd(r *transport.Request) {
 	defer func() {
 		if !e.telling.CompareAndSwap(toldEnd, toldNothing) {
@@ -52,8 +55,8 @@ func (e *engine) tellEnd(r *transport.Request) {
 	r.Done.Completed(r)
 }
 
-// tell tells the news. If a function that it calls ends the goroutine, the rest is told nevertheless. The
-// caller holds mu; tell unlocks it.
+// tell tells the news until there is none. If a function that it calls ends the goroutine
+// (runtime.Goexit), the rest is told nevertheless. The caller holds mu; tell unlocks it.
 func (e *engine) tell() {
 	var all []news
 	next := 0
@@ -91,7 +94,8 @@ func (e *engine) tell() {
 	e.mu.Unlock()
 }
 
-// end adds the end of r to the news, unless Start is beginning it.
+// end ends r, with an error or nil, and adds this to the news. If Start is beginning r, its caller
+// is told by Start instead.
 func (e *engine) end(r *transport.Request, err error) {
 	r.Where, r.Err = nil, err
 	if r.Beginning {
@@ -101,14 +105,14 @@ func (e *engine) end(r *transport.Request, err error) {
 	e.news = append(e.news, news{request: r})
 }
 
-// endProbe adds the end of a probe that has found its message to the news. An Mprobe keeps the message.
+// endProbe ends a probe that has found its message. An Mprobe keeps the message as its Where.
 func (e *engine) endProbe(r *transport.Request) {
 	where := r.Where
 	e.end(r, nil)
 	r.Where = where
 }
 
-// endAll adds the ends of all requests of a list to the news.
+// endAll ends all requests of a list.
 func (e *engine) endAll(list *transport.Request, err error) {
 	for r := range match.List(list) {
 		e.end(r, err)

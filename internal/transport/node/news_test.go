@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// slow is the Completer of a request whose end takes long, as that of a reduction's message does.
+// slow is a Completer that takes long, as the one of a reduction's message does.
 type slow func()
 
 func (s slow) Completed(*transport.Request) { s() }
@@ -22,8 +22,9 @@ func (l *listening) Next() (int, []byte, bool) { return 0, nil, false }
 func (l *listening) Died(int)                  {}
 func (l *listening) Purpose([]byte) string     { return "" }
 
-// A message of the error channel is not told while the end of a request is: the error that it brings may give
-// the program buffers that the end still uses (P4). It is told directly afterwards, even if that goroutine ends.
+// A message of the error channel is not told while the end of a request is: the error that it
+// brings may give the program buffers that the end still uses (P4). It is told directly afterwards,
+// even if that goroutine ends.
 func TestEndIsToldBeforeWhatFollows(t *testing.T) {
 	for _, leave := range []func(){func() {}, runtime.Goexit} {
 		c, _ := pair(false)

@@ -7,53 +7,61 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
-// node is the memory that the processes of one machine share: from each to each, a ring of packets, a pipe for
-// the bytes of transfers, and a table of offers. A packet arrives after some 100 ns, without a system call. Bytes that are
-// copied twice, on two cores, arrive sooner than bytes that the system copies from one process to another.
+// node is the memory that this process shares with the other processes of its machine. From each
+// process to each there is a ring of packets, a pipe for the bytes of transfers, and a table of
+// offers. A packet arrives after some 100 ns, without a system call. Short messages arrive sooner
+// through it, copied twice on two cores, than if the system copied them from one process to the
+// other. It is part of the engine, whose mu protects it.
 type node struct {
-	in      []*inbox
-	from    []*inbox  // the same by process; nil: it is elsewhere
-	out     []*outbox // by process; nil: it is elsewhere, or dead, and the fabric has to do
-	lagging int       // packets in backlogs, and remainders
-	limit   int       // nearLimit, or less if the rings are small
-	chunk   int       // bytes of a transfer that go in one go
+	in   []*inbox  // of the processes that this one shares memory with, itself included
+	from []*inbox  // the same, by process; nil: no shared memory
+	out  []*outbox // by process; nil: no shared memory, or dead. Then the fabric is used.
+	// lagging is the number of packets in all backlogs, plus the number of all remainders.
+	lagging int
+	limit   int // length of the longest eager message through a ring: nearLimit, or less
+	chunk   int // the most bytes of a transfer that go through a pipe in one part
 }
 
+// An inbox is the reader's end of the memory in which one process sends to this one.
 type inbox struct {
 	ring.Reader
 	pipe    ring.PipeReader
 	claims  ring.Claims
-	process int
+	process int // the sender
 }
 
+// An outbox is the writer's end of the memory in which this process sends to one other.
 type outbox struct {
 	ring.Writer
-	pipe       ring.PipeWriter
-	offers     ring.Offers
-	backlog    [][]byte // packets for which there was no room
+	pipe   ring.PipeWriter
+	offers ring.Offers
+	// backlog are packets for which there was no room in the ring, in order. While there are any,
+	// later packets are appended.
+	backlog [][]byte
+	// remainders are the transfers through the pipe, in order. Only the first is partly sent.
 	remainders []remainder
-	hidden     bool // this process can't read memory of that one
+	hidden     bool // this process can't read the memory of the other one: see pull
 }
 
-// remainder is the rest of a transfer that goes through a pipe.
+// A remainder is a transfer through a pipe that is not completely sent.
 type remainder struct {
 	transfer *transfer
 	tag      uint32
-	rest     []byte
-	total    int
+	rest     []byte // the bytes not sent so far
+	total    int    // the number of all bytes
 }
 
-// Limits of the memory that a machine's processes share, and of their number, because each looks for packets
-// of each.
+// Limits of the memory that the processes of a machine share, in bytes.
 const (
 	mostShared = 16 << 20
-	many       = 64       // this many processes have the smallest possible rings
+	many       = 64       // more processes than these have the smallest possible rings
 	mostRoom   = 64 << 10 // of a ring; a pipe has twice as much
-	leastRoom  = 4 << 10
-	roomOfMany = 1 << 10
+	leastRoom  = 4 << 10  // of a ring, up to many processes
+	roomOfMany = 1 << 10  // of a ring, for more processes
 )
 
-// MostNeighbours is the greatest number of processes that share memory.
+// MostNeighbours is the greatest number of processes that share memory. There is a limit because
+// each process looks for packets of each other one.
 const MostNeighbours = 128
 
 // room returns the size of a ring if n processes share memory.
@@ -71,7 +79,8 @@ func room(n int) int {
 // MemorySize returns the size of the memory that n processes share.
 func MemorySize(n int) int { return n * n * oneWay(room(n)) }
 
-// oneWay returns the size of the memory in which one process sends to another.
+// oneWay returns the size of the memory in which one process sends to another, with rings of this
+// room.
 func oneWay(room int) int { return ring.Size(room) + ring.Size(2*room) + ring.OffersSize }
 
 func newInbox(shared []byte, room, process int) *inbox {
@@ -84,7 +93,8 @@ func newOutbox(shared []byte, room int) *outbox {
 	return &outbox{Writer: ring.NewWriter(shared[:pipe]), pipe: ring.NewPipeWriter(shared[pipe:offers]), offers: ring.NewOffers(shared[offers:])}
 }
 
-// share makes the rings in memory that the neighbours share. Without it the fabric carries everything.
+// share makes the inboxes and outboxes in the memory that the neighbours share. If memory is nil,
+// the fabric carries everything.
 func (e *engine) share(near []int, memory []byte) {
 	e.from, e.out = make([]*inbox, e.size), make([]*outbox, e.size)
 	if memory == nil {
@@ -102,7 +112,7 @@ func (e *engine) share(near []int, memory []byte) {
 	}
 }
 
-// eager returns the greatest length of a message to a process that is sent in a packet.
+// eager returns the length of the longest eager message to a process.
 func (e *engine) eager(process int) int {
 	switch {
 	case e.out[process] != nil:
@@ -113,7 +123,7 @@ func (e *engine) eager(process int) int {
 	return farLimit
 }
 
-// sendNear sends a packet through the ring, or keeps it if there is no room.
+// sendNear sends a packet through the ring, or appends it to the backlog if there is no room.
 func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	begin := h.encodedLength()
 	n := begin + len(rest)
@@ -135,7 +145,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	}
 }
 
-// room returns the memory of the next packet to a neighbour, or nil if there is no room.
+// room returns n bytes in the ring for the next packet to a neighbour, or nil if there is no room.
 func (e *engine) room(o *outbox, n int) []byte {
 	packet, err := o.Begin(n)
 	if err != nil {
@@ -144,7 +154,8 @@ func (e *engine) room(o *outbox, n int) []byte {
 	return packet
 }
 
-// catchUp sends packets and parts for which there was no room, and says whether it could send any.
+// catchUp sends what there was no room for: packets of backlogs, and parts of remainders. It says
+// whether it could send any.
 func (e *engine) catchUp() (moved bool) {
 	for _, o := range e.out {
 		for o != nil && len(o.backlog) > 0 {
@@ -166,7 +177,8 @@ func (e *engine) catchUp() (moved bool) {
 	return moved
 }
 
-// push sends remainders, as far as there is room, and says whether it could send any.
+// push sends the remainders of an outbox, as far as there is room, and says whether it could send
+// any bytes. It sends nothing while there is a backlog.
 func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
@@ -198,8 +210,8 @@ func (e *engine) push(o *outbox) (moved bool) {
 	return moved
 }
 
-// takePart takes the next bytes of a transfer. If their number differs from the offer, the sender had taken
-// the offer back: see accepted.
+// takePart takes the next bytes of a transfer from the pipe. If their total differs from the length
+// of the offer, the sender has taken the offer back: see accepted.
 func (e *engine) takePart(source int, h header) error {
 	t := e.coming[h.transferTag]
 	switch {
@@ -256,7 +268,9 @@ func (e *engine) takeFrom(in *inbox) (took bool, err error) {
 	return true, err
 }
 
-// lastOf takes all packets of a dead neighbour, up to garbage, and sends it nothing more.
+// lastOf takes all packets that a dead neighbour has sent, up to the first that is garbage. It then
+// ends the transfers from and to it, and drops its outbox, so nothing more is sent to it through
+// memory.
 func (e *engine) lastOf(process int) {
 	o := e.out[process]
 	if o == nil {

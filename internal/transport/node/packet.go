@@ -9,7 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A contextID identifies a communicator, the same at all its members. It is a hash of how it was made.
+// A contextID identifies a communicator, the same at all its members. It is a hash of how it was
+// made.
 type contextID uint64
 
 // world is the context of the communicator of all processes.
@@ -31,61 +32,65 @@ func (c contextID) child(n transport.Name) contextID {
 type kind byte
 
 const (
-	// whole is a message with its bytes.
+	// whole is an eager message: its bytes follow the header.
 	whole kind = iota + 1
-	// offer is a message whose bytes the sender has ready.
+	// offer is a message without its bytes, which the sender has ready.
 	offer
-	// accept answers an offer: the bytes have to be sent with this tag, or, if it is 0, are not
-	// wanted.
+	// accept answers an offer: the sender shall send the bytes with transferTag or, if that is 0,
+	// shall not send them.
 	accept
 	// part announces the next bytes of an accepted message, which are in the pipe.
 	part
-	// withdrawn takes an offer back that may not have been accepted.
+	// withdrawn takes an offer back. The receiver may have accepted it meanwhile.
 	withdrawn
-	// pulled answers an offer in place of accept: the receiver has read the bytes where the offer says
-	// that they are.
+	// pulled answers an offer instead of accept: the receiver has read the bytes from the sender's
+	// memory.
 	pulled
-	// credit says how many messages of the receiver the sender has received: see lead.
+	// credit tells a process how many of its messages have been received: see lead.
 	credit
 	// reminder tells which call the sender waits in.
 	reminder
 	// left says that the program of the process has ended: see liveness.
 	left
-	// need tells such a process that another process waits for it.
+	// need tells a process that has left that the sender waits for it.
 	need
-	// gone answers need, where processes do not die.
+	// gone answers a need if processes are not mortal: the sender has left.
 	gone
-	// dead says that the process has died.
+	// dead says that the sender has expired: see liveness.
 	dead
 	// beat is a message of package detector.
 	beat
-	// ask wants to know whether a process of the receiver's machine lives; vouch says
-	// that it does.
+	// ask asks whether a process of the receiver's machine lives; vouch answers that it does.
 	ask
 	vouch
 )
 
-// header is what a packet begins with.
+// A header is the beginning of a packet.
 type header struct {
 	kind        kind
-	listener    bool   // the message is for the listener
-	transferTag uint32 // of accept and part: the tag
-	to          contextID
+	listener    bool      // the message is for the listener
+	transferTag uint32    // of accept, pulled and part: the tag of the transfer
+	to          contextID // the communicator; of left and dead: the family
 	epoch       transport.Epoch
 	tag         int
 	signature   signature.Word
-	length      int    // of the message; of part: of what comes in all; of credit: of all messages
-	id          uint64 // of offer, accept and pulled: the sender's; of part: how many bytes; of credit: messages; of ask and vouch: the process
+	// length is the length of the message in bytes; of a part: of all parts; of a credit: of all
+	// messages that it is for.
+	length int
+	// id depends on the kind. Offer, withdrawn, accept, pulled: the id that the offer has at its
+	// sender. Part: the number of bytes of this part. Credit: the number of messages. Need: the
+	// family. Ask and vouch: the process.
+	id uint64
 }
 
-// The header of a whole message has no length and no id. So the message shares a line of its ring
-// with its header if it is short: a second line would take as long as the first.
+// The header of a whole message is encoded without length and id. A short message therefore shares
+// a cache line of the ring with its header: a second line would take as long as the first.
 const (
 	wholeLength  = 40
-	headerLength = 56 // of other packets
+	headerLength = 56 // of all other packets
 )
 
-// encodedLength is how many bytes the header takes.
+// encodedLength returns the number of bytes of the encoded header.
 func (h *header) encodedLength() int {
 	if h.kind == whole {
 		return wholeLength

@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
-// pair returns two processes that share memory, and the memory of the pipe from 0 to 1. Nobody makes
-// progress but the test.
+// pair returns two processes that share memory, and the memory of the pipe from 0 to 1. Nobody
+// makes progress but the test.
 func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 	j := &memoryJob{machines: make([]int, 2), knows: true}
 	const room = mostRoom

@@ -9,19 +9,25 @@ import (
 )
 
 const (
-	polls       = 20                     // in one go, by a goroutine that waits
-	glances     = 100                    // by one that is about to
-	mixed       = 4                      // of the fabric, where packets may come through rings as well
-	lastPackets = 1 << 14                // of all, looked for what the dead had sent: the living may never stop
-	seldom      = 128                    // turns between those with the fabric, where nothing is expected of it
-	period      = 500 * time.Microsecond // of progress when nobody waits; a timer may take a millisecond
-	longNap     = 50 * time.Millisecond  // the same, of who dozes, where nobody asks for a sign of life
-	awake       = 2000                   // periods with nothing after which it does
-	attentive   = 500                    // turns after which nothing is expected soon, though somebody waits
+	polls   = 20  // looks for packets in one turn, by a goroutine that waits
+	glances = 100 // the same, by a goroutine that is about to wait
+	mixed   = 4   // polls of the fabric in one turn, if packets may come through rings as well
+	// lastPackets is the most times that packets are taken before a death is noted. There is a
+	// limit because the living may send packets without end.
+	lastPackets = 1 << 14
+	seldom      = 128 // every so many turns the fabric is polled, if nothing is expected of it
+	// period is the time between two turns of goOn if no goroutine waits. A timer may take a
+	// millisecond.
+	period = 500 * time.Microsecond
+	// longNap is the period while the engine dozes, unless a heart needs a shorter one.
+	longNap   = 50 * time.Millisecond
+	awake     = 2000 // periods without a packet after which a dozing engine takes naps
+	attentive = 500  // turns without a packet after which goOn turns once a period, though watched
 )
 
-// goOn makes progress from time to time while no goroutine is in await; more often while goroutines wait in
-// other ways. It always sends reminders.
+// goOn makes progress from time to time while no goroutine is in await, and more often while
+// goroutines wait for messages in other ways (watched). It also sends reminders, even if another
+// goroutine makes progress. It runs on a goroutine of its own until End.
 func (e *engine) goOn() {
 	timer := time.NewTimer(period)
 	reminded := time.Now()
@@ -57,7 +63,7 @@ func (e *engine) goOn() {
 	}
 }
 
-// wake makes goOn look soon, and often for a while.
+// wake makes goOn make progress soon, and often for a while. It needs no lock.
 func (e *engine) wake() {
 	select {
 	case e.attend <- struct{}{}:
@@ -65,14 +71,15 @@ func (e *engine) wake() {
 	}
 }
 
-// await makes progress until w is woken, ended is closed, or the fabric has failed. If another goroutine is
-// here already, it lets that one make progress. While nothing happens it yields the core to other
-// goroutines and processes, sooner if others of the job need it.
+// await makes progress until w is woken, ended is closed, or the engine has failed. It returns
+// whether w was woken. If another goroutine makes progress already, this one sleeps meanwhile.
+// While nothing happens, await yields the core to other goroutines and processes, sooner if another
+// process of the job needs it.
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for !e.driving.try() {
 		over := false
 		select {
-		case <-e.driving.free: // the goroutine that takes this tries, and passes it on in the end
+		case <-e.driving.free: // try; when this goroutine is done, driving.end wakes the next one
 		case <-w.Sleep():
 			woken = w.Woken()
 			over = woken
@@ -118,7 +125,7 @@ func (e *engine) glance() {
 	}
 }
 
-// looks is how often to look for packets before a core that is shared would be yielded.
+// looks returns how often to look for packets in one turn: most, or once if the core is shared.
 func (e *engine) looks(most int) int {
 	if e.core.polite() {
 		return 1
@@ -126,14 +133,17 @@ func (e *engine) looks(most int) int {
 	return most
 }
 
-// driving selects the one goroutine that makes progress.
+// driving selects the one goroutine that makes progress, of those in await and goOn.
 type driving struct {
-	busy atomic.Bool
-	free chan struct{} // a waiting goroutine may try again
+	busy atomic.Bool   // there is such a goroutine
+	free chan struct{} // holds a value if one of the goroutines that wait for busy may try again
 }
 
+// try makes the caller the goroutine that makes progress, unless there is one. It then has to call
+// end.
 func (d *driving) try() bool { return !d.busy.Load() && d.busy.CompareAndSwap(false, true) }
 
+// end lets another goroutine make progress, and wakes one that waits to do so.
 func (d *driving) end() {
 	d.busy.Store(false)
 	select {
@@ -142,7 +152,8 @@ func (d *driving) end() {
 	}
 }
 
-// lock locks mu to begin an operation. The goroutine that makes progress lets such goroutines go first.
+// lock locks mu to begin an operation. The goroutine that makes progress lets such goroutines go
+// first.
 func (e *engine) lock() {
 	if !e.mu.TryLock() {
 		e.wanted.Add(1)
@@ -154,8 +165,9 @@ func (e *engine) lock() {
 // progress moves messages, and says whether something happened.
 func (e *engine) progress(times int) bool { return e.move(times, true) }
 
-// move is progress that looks at most times times. It usually leaves out the fabric, unless all is set, or
-// the fabric has work for this process or for processes on other machines.
+// move makes one turn of progress, in which it looks into the rings at most times times. It says
+// whether something happened. It leaves out the fabric in most turns, unless all is set, or
+// messages may come through the fabric, or the fabric has other work.
 func (e *engine) move(times int, all bool) (happened bool) {
 	for e.wanted.Load() > 0 {
 		runtime.Gosched()

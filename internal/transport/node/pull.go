@@ -7,22 +7,23 @@ import (
 	"unsafe"
 )
 
-// The receiver of a long message from its own machine reads the bytes from the sender's memory, if
-// the system lets it. Then they are copied once, where a pipe copies them twice.
+// The receiver of a long message from its own machine reads (pulls) the bytes from the sender's
+// memory, if the system allows it. So the bytes are copied only once. A pipe copies them twice.
 //
-// The offer says where the bytes are, and has a place in a table that both processes see. When the receiver begins
-// to read, it claims the offer there, and in the end it says that it has read. In between the sender does not take
-// the offer back. If it has done so before, there is nothing to claim.
+// The offer says where the bytes are, and has a place in a table in shared memory. Before the
+// receiver begins to read, it claims the offer in the table. When it has read all bytes it answers
+// pulled. In between, the sender cannot take the offer back, so the buffer stays valid. If the
+// sender has taken it back before, the claim fails.
 
-// pullChunk is the most bytes that are read by one system call, with mu held.
+// pullChunk is the most bytes that one system call reads, because mu is held meanwhile.
 const pullChunk = 512 << 10
 
-// Pullable is the length of the shortest messages that are pulled where each process has a core. Tests make it
-// small.
+// Pullable is the length of the shortest messages that are pulled where each process has a core.
+// Tests make it small.
 var Pullable = 48 << 10
 
-// pullable says whether to pull a message of this length. Where processes share cores, shorter ones are worth it:
-// with a pipe, both processes have to run in turn before the receiver has the bytes.
+// pullable says whether to pull a message of this length. If processes share cores, shorter
+// messages are pulled too: with a pipe, both processes would have to run in turn.
 func (e *engine) pullable(length int) bool {
 	if e.core.crowded {
 		length *= 2
@@ -30,8 +31,8 @@ func (e *engine) pullable(length int) bool {
 	return length >= Pullable
 }
 
-// A cookie is random bytes in the memory of a process. A receiver that finds them reads the right
-// process: process numbers are used again, and differ between namespaces.
+// A cookie is random bytes in the memory of a process. By reading them too, a receiver makes sure
+// that it reads the right process: process ids are reused, and differ between namespaces.
 type cookie [16]byte
 
 func newCookie() *cookie {
@@ -40,13 +41,13 @@ func newCookie() *cookie {
 	return c
 }
 
-// origin is where the bytes of an offer are.
+// origin says where the bytes of an offer are. It is sent with the offer.
 type origin struct {
-	process       uint64
-	address       uint64
-	cookieAddress uint64
-	cookie        cookie
-	place         uint64 // of the offer
+	process       uint64 // the sender's process id
+	address       uint64 // of the bytes, in the sender's memory
+	cookieAddress uint64 // of the sender's cookie
+	cookie        cookie // the bytes that have to be found there
+	place         uint64 // of the offer, in the table of offers
 }
 
 const originLength = 48
@@ -74,15 +75,16 @@ func decodeOrigin(b []byte) (o origin) {
 // addressOf returns the address of bytes in the heap, where it does not change.
 func addressOf(bytes []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(bytes)))) }
 
-// A pull is a transfer whose bytes this process reads from the sender's memory.
+// A pull is a transfer to this process whose bytes it reads from the sender's memory.
 type pull struct {
 	transfer *transfer
-	tag      uint32
+	tag      uint32 // of the transfer, in coming
 	from     origin
-	read     int
+	read     int // bytes read so far; 0: the offer is not claimed yet
 }
 
-// pullFrom begins to pull the bytes of a transfer, if its offer says where they are.
+// pullFrom begins to pull the bytes of a transfer. It returns false if the offer does not say where
+// they are, or this process can't read that memory.
 func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
 	if o.hidden || len(t.arrival.bytes) != originLength {
 		return false
@@ -102,8 +104,9 @@ func (e *engine) pull() {
 	e.pulls = e.pulls[1:]
 }
 
-// pullMore reads the next bytes of a pull, and says whether it is over. If they can't be read, the sender has to
-// send them; if it has taken the offer back, others come in their place.
+// pullMore reads the next bytes of a pull, and says whether the pull is over. If they can't be
+// read, it accepts the offer, so the sender sends them through the pipe. It does the same if the
+// sender has taken the offer back; then other bytes come in their place (see accepted).
 func (e *engine) pullMore(p *pull) (over bool) {
 	t := p.transfer
 	if p.read == 0 && !e.from[t.peer].claims.Claim(p.from.place, t.arrival.header.id) {
@@ -129,8 +132,8 @@ func (e *engine) pullMore(p *pull) (over bool) {
 	return true
 }
 
-// read reads bytes that are at this position of the message. If that does not succeed, never says
-// that it never will.
+// read reads the bytes of the message from position at. If ok is false, never says that other reads
+// from this process will fail too.
 func (o *origin) read(bytes []byte, at int) (ok, never bool) {
 	var found cookie
 	n, never := readMemory(int(o.process), found[:], o.cookieAddress, bytes, o.address+uint64(at))
@@ -140,7 +143,7 @@ func (o *origin) read(bytes []byte, at int) (ok, never bool) {
 	return n == len(found)+len(bytes), never
 }
 
-// answer answers the offer of a transfer.
+// answer answers the offer of a transfer with a packet of kind accept or pulled.
 func (e *engine) answer(k kind, tag uint32, t *transfer) {
 	a := &t.arrival.header
 	e.sendPacket(t.arrival.source, &header{kind: k, to: a.to, id: a.id, transferTag: tag, length: a.length}, nil)

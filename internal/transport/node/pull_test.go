@@ -61,8 +61,9 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// A send is taken back or read, whichever is first. If it is taken back the sender may use its buffer at
-// once (F4), and the receive gets the next message. If the receiver has begun to read it, it is matched.
+// A send is taken back or read, whichever is first. If it is taken back the sender may use its
+// buffer at once (F4), and the receive gets the next message. If the receiver has begun to read it,
+// it is matched.
 func TestPullOfWhatIsTakenBack(t *testing.T) {
 	for _, late := range []bool{false, true} { // the receiver finds the offer before the packet that takes it back
 		c, _ := pair(false)
@@ -127,8 +128,8 @@ func TestAdvanceOfWhatIsRead(t *testing.T) {
 	require.True(t, bytes.Equal(text(1), r.Buf))
 }
 
-// If one of the processes dies while the receiver reads, the other's request ends, and nothing uses its buffer
-// any more (F4).
+// If one of the processes dies while the receiver reads, the other's request ends, and nothing uses
+// its buffer any more (F4).
 func TestPullAndDeath(t *testing.T) {
 	for turns := 1; turns < 4; turns++ { // the fourth reads the last bytes
 		for dies := range 2 {

@@ -14,34 +14,39 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// Ranks that have made different calls may all wait for each other, and then no message tells of
-// it (M2). So a rank that has waited a while to receive or send a message of a call reminds its peer:
-// it tells it what it has called. That is what its own messages would say, and what the message that
-// it waits for is compared with when it comes. So a reminder finds nothing that would not be found if
-// the message came. A rank whose own call had a bad argument sends no messages: it answers reminders.
+// Ranks that have made different collective calls may all wait for each other. Then no message
+// arrives that would reveal the mismatch (M2). So a rank that has waited for a while to receive or
+// send a message of a collective call sends its peer a reminder: which call it has made. The peer
+// compares this with its own call, as it would compare a message. A reminder therefore reports only
+// a mismatch that the message itself would have revealed. A rank whose own call had a bad argument
+// sends no messages for it, but it answers reminders.
 //
-// A rank that waits for all, for the agreement on a new communicator, reminds all others.
+// A rank that waits for all others, for the agreement on a new communicator, reminds all of them.
 //
-// If ranks wait for each other in calls of one communicator alone, they wait in the same place: who
-// waits in the first of all places waits for one that has made its call there. One of them has
-// made another one than the peer that it waits for, or an algorithm would have them wait for
-// each other.
+// In a deadlock within the collective calls of one communicator, there is always a rank to remind.
+// Number the calls of each rank. Of the ranks that wait for each other, consider those whose call
+// has the lowest number. Each peer that they wait for has made its own call of this number. If all
+// these calls were the same, ranks would wait for each other in one algorithm, and no algorithm
+// lets them. So one of them has made another call than the peer that it waits for.
 
 const (
 	remindPeriod = 100 * time.Millisecond
-	mostReminded = 64  // at a time
+	mostReminded = 64  // reminders of a communicator in one period, at most
 	seldomest    = 512 // periods between two reminders, at most
 )
 
-// reminding is what a communicator waits for.
+// reminding is the state of a communicator's reminders. The engine's mu protects it.
 type reminding struct {
-	oldest  uint64 // number of the first request of a collective call that waits, or id of the send
-	periods int    // for which it has waited
-	next    int    // who is told next by a rank that waits for all
+	// oldest identifies the request that has waited longest, of those of collective calls: the
+	// Number of a receive, or the id of a send's offer.
+	oldest  uint64
+	periods int // periods for which that request has waited
+	next    int // the rank reminded last by a rank that waits for all others
 }
 
-// remind has ranks that wait told of, once a period: after 1, 2, 4 … of them, since
-// those who have not come to their call yet do not keep what they are told.
+// remind is called once a period. It sends the reminders that are due: after a request has waited
+// 1, 2, 4 … periods, and then every seldomest periods. They are repeated because a peer does not
+// keep a reminder of a call that it has not made yet.
 func (e *engine) remind() {
 	e.lock()
 	defer e.unlock()
@@ -52,6 +57,7 @@ func (e *engine) remind() {
 	}
 }
 
+// isRemindDue counts a period, and says whether reminders are due.
 func (c *comm) isRemindDue() bool {
 	s := &c.reminding
 	for r := range c.waiting() {
@@ -69,8 +75,8 @@ func (c *comm) isRemindDue() bool {
 	return false
 }
 
-// waiting yields the requests of collective calls that wait, with the numbers of their calls: receives and then sends,
-// the oldest first.
+// waiting yields the waiting requests of collective calls, with the numbers of their calls: first
+// the receives, then the sends, each oldest first.
 func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
 	return func(yield func(*transport.Request, int) bool) {
 		for r := range c.Posted.All() {
@@ -86,9 +92,10 @@ func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
 	}
 }
 
-// remind tells those who are waited for. Where members have died nothing is compared (M4).
+// remind sends a reminder to each rank that this one waits for, mostReminded at most. On a
+// communicator whose members have died, no calls are compared (M4), so it sends none.
 func (c *comm) remind() {
-	if c.HasLostAny() { // itself, if this process has expired
+	if c.HasLostAny() { // also true if this process itself has expired
 		return
 	}
 	told := 0
@@ -116,7 +123,7 @@ func (c *comm) remind() {
 	}
 }
 
-// tellReminder leaves out who has no room.
+// tellReminder sends a reminder, unless packets to that rank already wait for room in its ring.
 func (c *comm) tellReminder(to int, h *header) {
 	p := c.process(to)
 	if o := c.e.out[p]; o == nil || len(o.backlog) == 0 {
@@ -124,7 +131,9 @@ func (c *comm) tellReminder(to int, h *header) {
 	}
 }
 
-// takeReminder compares what another rank has called with what this one has.
+// takeReminder handles a reminder: it compares the call of the sender with the call of this rank. A
+// rank that is halted does not compare, unless it is halted by a call with a bad argument. It
+// returns an error if no process sends such a packet.
 func (e *engine) takeReminder(source int, h header) error {
 	if !transport.IsCollective(h.tag) {
 		return fmt.Errorf("a reminder of tag %d", h.tag)
@@ -143,7 +152,9 @@ func (e *engine) takeReminder(source int, h header) error {
 	return nil
 }
 
-// differs says whether another rank waits in another call than this one has made. Both are then told.
+// differs says whether the call that another rank waits in is not the call that this rank has made
+// in its place. If so, it sends the other rank a reminder of this rank's call. It also halts this
+// rank, unless this rank's own call was the one with a bad argument.
 func (c *comm) differs(rank int, h *header) bool {
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
@@ -157,14 +168,15 @@ func (c *comm) differs(rank int, h *header) bool {
 	return ok
 }
 
-// contradict halts this rank, and tells another one, whose call contradicts this one's, what this one has called.
-// The program of this rank may have returned: then only that of the other one can report the error. A rank that is
-// halted contradicts nobody.
+// contradict halts this rank because of a mismatch, and sends the rank with the other call a
+// reminder of this rank's own call. If the program of this rank has returned, only the program of
+// the other rank can report the error. The other rank does not answer if it is halted already.
 func (c *comm) contradict(e transport.Epoch, odd *transport.MismatchError) {
 	c.halt(odd)
 	c.answer(e, transport.CollectiveTag(odd.Number), odd.Own, odd.Source)
 }
 
+// answer sends a rank a reminder of this rank's own call of a collective tag.
 func (c *comm) answer(e transport.Epoch, tag int, own signature.Word, to int) {
 	if c.e.err == nil {
 		h := header{kind: reminder, to: c.context, epoch: e, tag: tag, signature: own}

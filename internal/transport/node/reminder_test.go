@@ -47,8 +47,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// Whoever finds that its call differs from another rank's tells that one, whichever came first: the call or the
-// other's message.
+// Whoever finds that its call differs from another rank's tells that one, whichever came first: the
+// call or the other's message.
 func TestMismatchIsTold(t *testing.T) {
 	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
 	for _, late := range []bool{false, true} {
@@ -68,7 +68,8 @@ func TestMismatchIsTold(t *testing.T) {
 	}
 }
 
-// Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank that has made it is not.
+// Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank
+// that has made it is not.
 func TestBadCallIsTold(t *testing.T) {
 	barrier := signature.Call{Kind: signature.Barrier}.Word()
 	for _, sends := range []bool{false, true} {
@@ -94,8 +95,8 @@ func TestBadCallIsTold(t *testing.T) {
 	}
 }
 
-// Who waits is reminded of after 1, 2, 4 … periods: each sender, and of an agreement all others.
-// Where a member has died nobody is.
+// A rank that waits sends reminders after 1, 2, 4 … periods: to each rank that it waits for, and
+// during an agreement to all others. If a member has died it sends none.
 func TestWhoIsReminded(t *testing.T) {
 	word := signature.Call{Kind: signature.Dup}.Word()
 	for _, test := range []struct {

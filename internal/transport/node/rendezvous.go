@@ -9,36 +9,56 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// transfer moves the bytes of a message that are sent separately from its header. The engine's mu
-// protects it.
+// A transfer moves the bytes of one message separately from its header: see package node. Each side
+// has a transfer of its own. At the sender it begins with the offer, at the receiver when the
+// receiver accepts the offer. The engine's mu protects it.
 type transfer struct {
-	comm      *comm              // nil: its bytes come in place of some whose offer is over
-	id        uint64             // of the offer
-	peer      int                // process
-	request   *transport.Request // nil: the message is a listener's
-	arrival   *arrival           // the message that it is part of; nil: this process sends it
-	bytes     []byte
-	length    int    // of what has come
-	dead      bool   // the peer is
-	over      bool   // it has been told
-	withdrawn bool   // by its sender
-	cancelled bool   // by its receiver, if no bytes come
-	tag       uint32 // that this process has given to it; 0: none of the fabric's
-	place     int    // of the offer, if its receiver may read the bytes from its sender's memory; else 0
-	pin       runtime.Pinner
+	// comm is nil if the offer was taken back and this process, its sender, sends other bytes in
+	// their place: see accepted.
+	comm *comm
+	id   uint64 // of the offer, at its sender
+	peer int    // the other process
+	// request is the send or receive whose bytes these are. It is nil if the message is for a
+	// listener.
+	request *transport.Request
+	// arrival is the offer that the receiver has accepted. It is nil at the sender.
+	arrival *arrival
+	// bytes are the sender's bytes, or the receiver's room for them.
+	bytes  []byte
+	length int  // bytes received so far
+	dead   bool // the peer has died, so the transfer ends with an error
+	// over says that the transfer has ended, and that its request or listener has been told. It
+	// ends at most once.
+	over bool
+	// withdrawn says that the sender took the offer back after the receiver had accepted it.
+	withdrawn bool
+	// cancelled says that the program has cancelled the receive after its offer was accepted. This
+	// has an effect only if the sender has taken the offer back.
+	cancelled bool
+	tag       uint32 // the fabric's tag that the receiver has reserved for it; 0: none
+	// place is the offer's place in the table of offers, at its sender, if the receiver may read
+	// the bytes from the sender's memory (see pull); else 0.
+	place int
+	pin   runtime.Pinner // pins bytes while the fabric uses them
 }
 
-// rendezvous are the transfers of a process.
+// rendezvous is the state of a process's transfers. It is part of the engine, whose mu protects it.
+//
+// A transfer at the sender is in offers until the offer is accepted or taken back. Then it is in
+// transfers until the fabric has sent the bytes, or in the remainders of an outbox until the pipe
+// has them. A transfer at the receiver is in transfers or in coming, until all bytes have come.
 type rendezvous struct {
-	lastID    uint64               // of an offer, or of a transfer that the fabric has
-	offers    map[uint64]*transfer // of this process, not accepted so far
-	offered   int                  // bytes of the longest of them so far
-	transfers map[uint64]*transfer // that the fabric has
-	tags      uint32               // given to transfers to this process
-	tagged    map[uint32]bool      // those of the fabric's tags that they have
-	coming    map[uint32]*transfer // that come through a pipe, by tag
-	pulls     []pull               // of coming, those that are being read
-	cookie    *cookie
+	lastID    uint64               // the last id given to an offer or to a transfer of the fabric
+	offers    map[uint64]*transfer // by id: this process's offers that are not accepted yet
+	offered   int                  // the length of the longest offer that this process ever made
+	transfers map[uint64]*transfer // by id: those that the fabric sends or receives
+	tags      uint32               // counts the transfers to this process, for their tags
+	tagged    map[uint32]bool      // the fabric's tags in use, for transfers to this process
+	coming    map[uint32]*transfer // by tag: those to this process from a process of its machine
+	// pulls are the transfers of coming whose bytes this process reads from the sender's memory.
+	// It reads the first of them until that is complete.
+	pulls  []pull
+	cookie *cookie // shows receivers that they read this process's memory
 }
 
 func newRendezvous() rendezvous {
@@ -46,7 +66,7 @@ func newRendezvous() rendezvous {
 		tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: newCookie()}
 }
 
-// offer offers a process a message. t has the bytes.
+// offer offers a process the message with header h and the bytes of t.
 func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to
 	e.offered = max(e.offered, h.length)
@@ -63,7 +83,8 @@ func (e *engine) offer(to int, h *header, t *transfer) {
 	e.sendPacket(to, h, where)
 }
 
-// withdraw takes back an offer. It returns false if the receiver has claimed it.
+// withdraw takes back an offer that has not been accepted. It returns false if the receiver has
+// claimed it: then the receiver is reading the bytes.
 func (e *engine) withdraw(t *transfer) bool {
 	if o := e.out[t.peer]; o != nil && t.place > 0 && !o.offers.Withdraw(t.place, t.id) {
 		return false
@@ -72,7 +93,7 @@ func (e *engine) withdraw(t *transfer) bool {
 	return true
 }
 
-// closeOffer forgets an offer.
+// closeOffer forgets an offer that was accepted or taken back.
 func (e *engine) closeOffer(t *transfer) {
 	delete(e.offers, t.id)
 	if o := e.out[t.peer]; o != nil && t.place > 0 {
@@ -80,8 +101,10 @@ func (e *engine) closeOffer(t *transfer) {
 	}
 }
 
-// accepted sends the bytes that were offered, unless the receiver has read them. If the offer is over, it sends one
-// byte less or more, which says so: the receive is posted, and has to end.
+// accepted handles the answer to an offer. It sends the bytes, unless the receiver has read them
+// already or does not want them. If the offer was taken back meanwhile, the receiver still waits
+// for bytes. Then accepted sends a different number of bytes, which tells the receiver so: see
+// withdrawnLength. It returns an error if no process sends such a packet.
 func (e *engine) accepted(source int, h header) error {
 	t := e.offers[h.id]
 	if t != nil && (t.peer != source || h.transferTag != 0 && h.length != len(t.bytes)) {
@@ -119,8 +142,8 @@ func (e *engine) give(tag uint32, t *transfer) {
 	}
 }
 
-// withdrawnLength returns the number of bytes that are sent instead of length bytes whose offer is over. It
-// differs from length, so the receiver notices.
+// withdrawnLength returns the number of bytes that are sent in place of length bytes whose offer
+// was taken back. It differs from length, so the receiver notices.
 func withdrawnLength(length int) int {
 	if length == 0 {
 		return 1
@@ -128,7 +151,7 @@ func withdrawnLength(length int) int {
 	return 0
 }
 
-// accept accepts an offer, and is ready for its bytes.
+// accept accepts the offer a, and prepares t to receive its bytes.
 func (e *engine) accept(a *arrival, t *transfer) {
 	e.tags++
 	tag := max(e.tags, 1)
@@ -154,8 +177,9 @@ func (e *engine) accept(a *arrival, t *transfer) {
 // processes never use one tag at the same time. (MPI promises 32767.)
 const transferTags = 32000
 
-// freeTag returns a tag for the bytes of a transfer. It passes over those in use: the fabric divides transfers into
-// parts that begin one after another, and takes the parts of two with one tag for each other's.
+// freeTag returns a tag for the bytes of a transfer, and marks it as in use. It skips tags in use:
+// the fabric divides transfers into parts, and could not distinguish the parts of two transfers
+// with the same tag.
 func (e *engine) freeTag() uint32 {
 	tag := 1 + e.tags%transferTags
 	for e.tagged[tag] && len(e.tagged) < transferTags {
@@ -166,8 +190,8 @@ func (e *engine) freeTag() uint32 {
 	return tag
 }
 
-// forget drops an offer that its sender has taken back. If it has been accepted already, other bytes come
-// in the place of its own.
+// forget drops an offer that its sender has cancelled. If this process has accepted it already, the
+// sender will send other bytes in place of its own: see accepted.
 func (e *engine) forget(source int, h header) {
 	of := func(a *arrival) bool { return a.source == source && a.header.kind == offer && a.header.id == h.id }
 	if c := e.comms[h.to]; c != nil {
@@ -195,14 +219,17 @@ func (e *engine) eachComing(visit func(*transfer)) {
 	}
 }
 
-// refuse ends an offer for its sender as if the bytes had been received.
+// refuse accepts an offer without its bytes. For the sender, the send ends as if they had been
+// received.
 func (e *engine) refuse(a *arrival) {
 	if a.header.kind == offer {
 		e.sendPacket(a.source, &header{kind: accept, to: a.header.to, id: a.header.id}, nil)
 	}
 }
 
-// carry makes the fabric send or receive the bytes of a transfer, or receive others in their place.
+// carry makes the fabric send or receive bytes for a transfer. They are those of t, except that a
+// receiver of no bytes has room for those of withdrawnLength. They are pinned until ended is
+// called.
 func (e *engine) carry(send bool, tag uint32, t *transfer, bytes []byte) {
 	if len(bytes) > 0 {
 		t.pin.Pin(&bytes[0])
@@ -218,7 +245,8 @@ func (e *engine) carry(send bool, tag uint32, t *transfer, bytes []byte) {
 	}
 }
 
-// ended notes that the bytes of a transfer have been sent, or received with length bytes.
+// ended notes that the fabric has sent the bytes of a transfer, or has received length bytes, or
+// that the peer has died.
 func (e *engine) ended(id uint64, length int, dead bool) {
 	t := e.transfers[id]
 	delete(e.transfers, id)
@@ -231,10 +259,11 @@ func (e *engine) ended(id uint64, length int, dead bool) {
 	e.done(t)
 }
 
-// done ends the request or arrival of a transfer.
+// done ends a transfer, and its request. A message for a listener is handed on. If the sender had
+// taken the offer back, the receive is cancelled or waits for another message.
 func (e *engine) done(t *transfer) {
 	c, a, r := t.comm, t.arrival, t.request
-	if t.over || c == nil { // the fabric has failed meanwhile; or it was in place of one that was withdrawn
+	if t.over || c == nil { // the fabric has failed; or the bytes were in place of a withdrawn offer's
 		return
 	}
 	t.over = true

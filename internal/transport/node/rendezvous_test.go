@@ -8,7 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Of the transfers that are under way to a process, no two have one tag, though tags are used again.
+// Of the transfers that are under way to a process, no two have one tag, though tags are used
+// again.
 func TestTagsOfTransfers(t *testing.T) {
 	const length = 100_000
 	e, c, _ := alone(t, true)

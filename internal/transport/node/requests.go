@@ -7,7 +7,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// TrySend sends a short message.
+// TrySend sends a message if it can be eager and nothing bars it. It returns false if it has not
+// sent it.
 func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	e := c.e
 	if len(buf) > max(nearLimit, e.far) {
@@ -26,7 +27,8 @@ func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	return ok
 }
 
-// Isend sends a short message at once, and offers any other.
+// Isend sends a short message at once (eager), and offers a long or synchronous one. It offers a
+// short one too if its lead is far.
 func (c *comm) Isend(r *transport.Request) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -59,7 +61,7 @@ func (c *comm) send(r *transport.Request) {
 	c.needs(r)
 }
 
-// transfer returns the transfer of a request.
+// transfer makes the transfer of a request.
 func (c *comm) transfer(r *transport.Request, bytes []byte) *transfer {
 	t := &transfer{comm: c, request: r, bytes: bytes}
 	c.moving[t] = struct{}{}
@@ -67,7 +69,7 @@ func (c *comm) transfer(r *transport.Request, bytes []byte) *transfer {
 	return t
 }
 
-// barred returns the error of a request that this rank must not begin.
+// barred returns the error of a request that this rank must not begin, or nil.
 func (c *comm) barred(r *transport.Request) error {
 	err := cmp.Or(c.e.err, c.Barred(r))
 	if err == nil && c.liveness.expired {
@@ -85,7 +87,7 @@ func (c *comm) Probe(r *transport.Request) { c.begin(r, transport.Probing) }
 // Mprobe takes a message that has come, or waits for one.
 func (c *comm) Mprobe(r *transport.Request) { c.begin(r, transport.Mprobing) }
 
-// Mrecv receives the message that r has taken.
+// Mrecv receives the message that the Mprobe of r has taken.
 func (c *comm) Mrecv(r *transport.Request) {
 	e := c.e
 	e.lock()
@@ -111,7 +113,8 @@ func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	c.lookFor(r)
 }
 
-// lookFor takes packets of the neighbour that a request waits for, until its message has come.
+// lookFor takes packets from the process that a request waits for, if it is of this machine, until
+// the message has come or no packet is left. It takes at most polls of them.
 func (c *comm) lookFor(r *transport.Request) {
 	if r.Peer < 0 || !c.Waits(r) {
 		return
@@ -121,7 +124,8 @@ func (c *comm) lookFor(r *transport.Request) {
 	}
 }
 
-// Start begins the requests of a step.
+// Start begins the requests of a step of an algorithm. It returns how many of them have ended at
+// once; these are not in the news.
 func (c *comm) Start(rs []transport.Request) (ended int) {
 	c.e.lock()
 	defer c.e.unlock()

@@ -16,26 +16,28 @@ import (
 	"github.com/mpicx/go-mpicx/internal/peers"
 )
 
-// watched is a network, with memory that the processes of this machine share. It learns of their ends from
-// package peers.
+// watched is a Network in which the processes of this machine also share memory. It learns from
+// package peers when one of them ends.
 type watched struct {
 	Network
-	ctx   context.Context // of the beginning
-	near  []int           // the processes of this machine
-	peers *peers.Peers    // nil: this machine has no other process, or their ends are not seen
-	ends  atomic.Int32    // how many there are in ended; read without mu
-	asked int32           // how many there were when Failed was called
+	ctx   context.Context // Start waits for the other processes until it ends
+	near  []int           // the processes of this machine, including this one
+	peers *peers.Peers    // nil: no other process of this machine is watched
+	ends  atomic.Int32    // the length of ended; read without mu
+	asked int32           // the length of ended when Failed was called last; protected by engine.mu
 
 	mu    sync.Mutex
-	ended []int
+	ended []int // the processes of this machine that have ended, in order; protected by mu
 
-	wake func() // has Poll called soon; nil: it is called anyhow
+	wake func() // makes the engine call Poll soon; nil: it calls Poll often enough
 }
 
-// Watched returns a fabric of a network in which the processes of this machine share memory, and see each
-// other's ends at once, no matter what ends them. n alone sees them later, or not all. Watched tells n of them
-// first, at any time, on a separate goroutine, because n may be in a call that waits for the dead. In the
-// beginning it waits for the others until ctx ends.
+// Watched returns a Fabric made of n, in which the processes of this machine share memory, and see
+// at once when one of them ends, no matter why. n alone would see this later, or not always.
+//
+// When a process has ended, Watched calls n.Lost before anything else. It does so at any time, on a
+// separate goroutine, because n may be in a call that waits for the dead process. Start waits for
+// the other processes of this machine until ctx ends.
 func Watched(ctx context.Context, n Network) Fabric { return &watched{Network: n, ctx: ctx} }
 
 // envNode is an environment variable that limits the number of processes that share memory.
@@ -59,11 +61,13 @@ func (w *watched) Start(mortal bool) (Start, error) {
 	return s, err
 }
 
-// patience is how long a process waits for others that were there a moment before.
+// patience is how long a process waits for other processes of its machine, which were there a
+// moment before.
 const patience = time.Minute
 
-// join connects this process with the others of its machine, if all of them can be connected, and has it share
-// memory with at most so many of them. They meet in a directory that the first one makes.
+// join connects this process with the others of its machine, if all of them can be connected. It
+// also makes them share memory, in groups of at most most processes, if most is not 0. They meet in
+// a directory that the first process makes.
 func (w *watched) join(s *Start, most int) (err error) {
 	if w.near, err = w.Neighbours(0); err != nil || len(w.near) == 1 {
 		return err
@@ -80,12 +84,15 @@ func (w *watched) join(s *Start, most int) (err error) {
 	}
 	dir := string(bytes.TrimRight(name[:], "\x00"))
 	var p *peers.Peers
-	all := len(w.near) <= MostNeighbours // they listen: a process that then does not come has ended
+	all := len(w.near) <= MostNeighbours // of which all listen: one that then does not connect has ended
 	if all {
 		if p, err = peers.Listen(dir, me, len(w.near)); err != nil {
 			p = nil
 		}
 		if all, err = w.AllNear(err == nil); err != nil {
+			if p != nil {
+				_ = p.Close()
+			}
 			return err
 		}
 	}
@@ -112,7 +119,8 @@ func (w *watched) join(s *Start, most int) (err error) {
 	return err
 }
 
-// share returns memory that neighbours share, or nil if they can't. The first of them makes its file.
+// share returns the memory that the neighbours share, or nil if they can't. The first of them makes
+// the file with this name.
 func (w *watched) share(near []int, first bool, name string) (memory []byte, err error) {
 	if len(near) == 1 || len(near) > MostNeighbours {
 		return nil, nil
@@ -135,7 +143,7 @@ func (w *watched) share(near []int, first bool, name string) (memory []byte, err
 	return memory, nil
 }
 
-// watch waits for all peers, and has their ends noted.
+// watch waits until all peers have connected. From then on their ends are noted in ended.
 func (w *watched) watch(p *peers.Peers) error {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
@@ -156,8 +164,8 @@ func (w *watched) watch(p *peers.Peers) error {
 	return nil
 }
 
-// memoryDir makes a directory for this user alone. Its files are in memory, if the system has such
-// directories.
+// memoryDir makes a directory that only this user can open. Its files are in memory, if the system
+// has a directory for such files.
 func memoryDir() (string, error) {
 	dir, err := os.MkdirTemp("/dev/shm", "mpicx-*")
 	if err != nil {
@@ -179,27 +187,30 @@ func (w *watched) Failed() ([]int, error) {
 	return append(dead, w.ended...), err
 }
 
-// sees says whether a process is another process of this machine, and has not ended.
+// sees says whether this process would see the end of another process, and has not seen it: the
+// other is of this machine, watched, and has not ended.
 func (w *watched) sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
 }
 
-// look checks whether one of the other processes of this machine has ended, without waiting.
+// look makes package peers check whether a process of this machine has ended. It does not wait.
 func (w *watched) look() {
 	if w.peers != nil {
 		w.peers.Look()
 	}
 }
 
-// kill kills a process of this machine that has been declared dead, if it lives. It says whether it did.
+// kill kills a process of this machine that has been declared dead. It returns false if the process
+// has ended already, or can't be killed.
 func (w *watched) kill(process int) bool {
 	index := slices.Index(w.near, process)
 	return w.peers != nil && index >= 0 && w.peers.Kill(index) == nil
 }
 
-// Finalize tells the others that the end of this process, which is near, is no death.
+// Finalize ends this process's part in the job. It also tells the other processes of this machine
+// that the end of this process, which comes soon, is no death.
 func (w *watched) Finalize(dead bool) error {
 	err := w.Network.Finalize(dead)
 	if w.peers != nil {
@@ -209,7 +220,8 @@ func (w *watched) Finalize(dead bool) error {
 	return err
 }
 
-// Desert shows the end of this process to the others of this machine.
+// Desert ends this process's part in the job as if the process had ended: the other processes of
+// this machine see it as dead.
 func (w *watched) Desert() {
 	if w.peers != nil {
 		_ = w.peers.Close()
