@@ -169,7 +169,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	return root, err
 }
 
-// started tells the watchers that the rank begins. c is its first communicator.
+// started tells the watchers that the rank has begun. c is its first communicator.
 func (c *Comm) started() {
 	size, rescue, fresh := c.size, false, c.lineage.start != nil
 	if workers := c.lineage.workers; workers != nil {
@@ -178,7 +178,10 @@ func (c *Comm) started() {
 	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: rescue && !fresh, Fresh: rescue && fresh})
 }
 
-// runRank runs the program of a rank; of a spare, only if it is taken.
+// runRank runs the program of a rank, and waits for its pending collective calls. If the rank is a
+// spare or a fresh rank, its program runs only if a Replace takes the rank. c is the rank's first
+// communicator. runRank sets rank to the rank in the world, and err to the rank's error for Run.
+// It sets them, and not results, because runtime.Goexit may end the program.
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
@@ -204,9 +207,9 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 }
 
-// settle waits until the collective calls that the program has begun have ended. The program has returned nil; c is
-// its first communicator. settle returns what its own operations have failed with, which nobody was told, as soon as
-// there is anything: a rank that fails waits for nobody (C1).
+// settle waits until the program's pending collective calls have ended. The program has returned
+// nil. c is the rank's first communicator. If an operation of the rank has failed and no Wait has
+// reported that, settle returns the error at once, because a rank that fails waits for nobody (C1).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
 	p.leaks.end()
@@ -230,7 +233,7 @@ func (c *Comm) settle(ctx context.Context) error {
 	}
 }
 
-// ofRank returns the error that has ended a rank's program, for Run.
+// ofRank returns the form in which Run reports err, which has ended the program of a rank.
 func ofRank(err error, rank int) error {
 	if p, ok := err.(*future.Panicked); ok {
 		return &PanicError{rank, p.Value, p.Stack}
@@ -238,22 +241,24 @@ func ofRank(err error, rank int) error {
 	return err
 }
 
-// refuse ends the rank by err instead of running its program.
+// refuse ends the rank with err, without running its program.
 func (c *Comm) refuse(err error) {
 	if !c.lineage.isSpare() {
-		_, _ = c.lineage.world() // whose ranks are told
+		_, _ = c.lineage.world() // the other ranks are told of err there
 	}
 	c.leave(err)
 }
 
-// leave tells the peers that the rank's program has ended, and err if that is not nil.
+// leave tells the peers that the rank's program has ended. If err is not nil, they get it as a
+// corruption.
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
 	c.end(!told || c.lineage.isForsaken())
 }
 
-// end says that the rank's program has ended, for all its communicators.
+// end notes on all communicators of the rank that its program has ended. failed says that the peers
+// must count the rank as dead.
 func (c *Comm) end(failed bool) {
 	p := c.proc
 	if p.stage.Store(stageEnded); failed {
@@ -276,8 +281,8 @@ func (c *Comm) end(failed bool) {
 	}
 }
 
-// finish says that the job is over. From now on, operations on communicators of this rank end with
-// an error, and so do operations that are still waited for, because no peer answers any more.
+// finish notes that the job is over. From now on, operations on communicators of this rank end with
+// an error. Pending operations end too, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
 	p.stage.Store(stageOver)
@@ -295,16 +300,17 @@ func (c *Comm) finish() {
 	}
 }
 
-// A crew is the goroutines of the ranks of one Run. More can be admitted as long as one works.
+// A crew counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
+// least one goroutine works.
 type crew struct {
-	done chan struct{} // closed when none works any more
+	done chan struct{} // closed when working becomes 0
 
-	mu      sync.Mutex
-	working int
-	later   map[int]bool // the ranks that were admitted
+	mu      sync.Mutex   // protects the following fields
+	working int          // number of ranks that have not ended
+	later   map[int]bool // the ranks that admit has added
 }
 
-// newCrew returns a crew that begins with n ranks.
+// newCrew returns a crew of n ranks. The caller calls work once for each of them.
 func newCrew(n int) *crew {
 	w := &crew{done: make(chan struct{}), working: n, later: make(map[int]bool)}
 	if n == 0 {
@@ -313,7 +319,8 @@ func newCrew(n int) *crew {
 	return w
 }
 
-// admit admits a rank. It returns false if the rank was admitted before, or no rank works any more.
+// admit adds a rank, for which the caller then calls work. It returns false, and adds nothing, if
+// the rank was added before, or if all ranks have ended.
 func (w *crew) admit(rank int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,7 +332,7 @@ func (w *crew) admit(rank int) bool {
 	return true
 }
 
-// work runs the work of one rank.
+// work calls run, which runs one rank, and notes its end.
 func (w *crew) work(run func()) {
 	defer func() { // runtime.Goexit gets here too
 		w.mu.Lock()
