@@ -263,7 +263,7 @@ func (g *recruiter) send(s *staff) {
 	g.t.Poke()
 }
 
-// Take takes a message.
+// Take receives a message.
 func (g *recruiter) Take(from int, payload []byte) {
 	if len(payload) == 0 {
 		return
