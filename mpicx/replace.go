@@ -166,8 +166,8 @@ func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decisio
 }
 
 // park waits until this rank, a spare or a fresh rank, is taken, and returns the new communicator.
-// If the other ranks have ended without taking it, park returns nil. If all of them have died, it
-// also returns an error, so that the job does not seem to have succeeded.
+// If the other ranks have ended without taking it, park returns nil and, if all of them have died,
+// the error of abandoned.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.stage.Store(stageParked)
 	defer l.pool.proc.stage.Store(stageRunning)
