@@ -68,7 +68,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 	return x.records, bad, nil
 }
 
-// A fetching is one rank's part of a retrieval, under way.
+// A fetching is the state of one rank while it carries out its part of a retrieval.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm

@@ -102,7 +102,7 @@ func (s *Store) save(ctx context.Context, version int, all turns, before *future
 	return p.run()
 }
 
-// isOwn says whether a slot has this rank's part alone, as ranks are numbered now. The next version can
+// isOwn says whether a slot has only this rank's part, as ranks are numbered now. The next version can
 // then share its Once variables. After Shrink this is not so.
 func (s *Store) isOwn(o *slot) bool {
 	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})

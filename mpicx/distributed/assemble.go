@@ -70,8 +70,8 @@ func entriesOf(blocks ...Block) iter.Seq2[sparse.Triplet, error] {
 	}
 }
 
-// assemble sends entries to the ranks that have their rows by offsets, and returns those in this rank's
-// rows. Each rank may have any entries of the matrix. It is collective.
+// assemble sends each entry to the rank whose rows, by offsets, include its row. It returns the
+// entries in this rank's rows. Each rank may have any entries of the matrix. It is collective.
 func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, entries iter.Seq2[sparse.Triplet, error]) ([]sparse.Triplet, error) {
 	a := &assembler{comm: comm, offsets: offsets}
 	for t, err := range entries {

@@ -144,7 +144,7 @@ func goroutinesDie(t testing.TB, what string) {
 	}
 }
 
-// runPlan runs fn with a plan for all ranks, those that wait included.
+// runPlan runs fn with a plan for all ranks, including spares and fresh ranks.
 func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	defer func() {
@@ -157,8 +157,8 @@ func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Contex
 	RunWith(t, ranks, fn, append(slices.Clone(opts), hook.Transport[mpicx.Option](p.Wrap))...)
 }
 
-// reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.
-// Counts says what a rank has begun.
+// reportMissed fails t for each statement that the plan had to carry out, in a job of that many
+// ranks, and has not. Counts returns the numbers of operations that a rank has begun.
 func reportMissed(t testing.TB, p *fault.Plan, ranks int, counts func(rank int) string) {
 	t.Helper()
 	if t.Skipped() {

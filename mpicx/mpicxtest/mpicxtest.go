@@ -185,7 +185,8 @@ func (b *bubble) onlyDeadRemain() bool {
 	return !slices.ContainsFunc(b.states, func(s *state) bool { return !s.dead && !s.isOver() })
 }
 
-// isOver says whether the rank's function has returned, and Run does not wait for what the rank has begun.
+// isOver says whether the rank's function has returned and Run no longer waits for its pending
+// collective calls.
 func (s *state) isOver() bool {
 	return s.returned && (hook.Of(s.world).Dead() || hook.Of(s.world).Doing() == "returned")
 }

@@ -90,8 +90,8 @@ func (r *run) giveUp() error {
 	return &givenUp{r, fmt.Sprintf("recovery: given up after %d attempts: %s", r.tried, text), errs}
 }
 
-// meet exchanges what the ranks know. Later decisions depend on this alone. A rank whose context has ended
-// begins no attempt.
+// meet exchanges what the ranks know. Later decisions depend only on the result. A rank whose
+// context has ended begins no attempt.
 func (r *run) meet(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -110,14 +110,14 @@ func (r *run) meet(ctx context.Context) error {
 	return nil
 }
 
-// A member is what each rank tells the others of itself.
+// A member is the message in which a rank describes itself to the others.
 type member struct {
 	Causes int // number of failures that it knows of
 	Place  int // -1: not known
 	Joined bool
 }
 
-// A history is what a rank that has been in Run for longest tells the others.
+// A history is the message from a rank that has been in Run for longest: the course of Run so far.
 type history struct {
 	Tried  int
 	Begun  int
