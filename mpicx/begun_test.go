@@ -224,7 +224,8 @@ func TestRunWaitsUntilContextEnds(t *testing.T) {
 	})
 }
 
-// A rank that waits in Run takes part in errors, which end what it has begun.
+// A rank whose program has returned, and for which Run waits, takes part in errors. They end its
+// pending calls.
 func TestErrorsEndBegunCalls(t *testing.T) {
 	oneProcess(t)
 	for name, fail := range map[string]func(ctx context.Context, world *mpicx.Comm) error{

@@ -246,8 +246,8 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 	})
 }
 
-// Agree gives each group the AND of the other's; Shrink leaves out the dead of both; a group that
-// has lost the other goes on.
+// Agree gives each group the AND of the other group's flags. Shrink leaves out the dead of both. A
+// group that has lost the other continues.
 func TestIntercommRepairs(t *testing.T) {
 	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		local, bridge, remoteLeader := beside(ctx, world, 2)
@@ -294,7 +294,7 @@ func TestIntercommRepairs(t *testing.T) {
 	})
 }
 
-// The analysis dies, and is left off: the solver goes on, with what is its own.
+// The analysis group dies. The solver group continues without it, on its own communicator.
 func TestIntercommOtherGroupDies(t *testing.T) {
 	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		solver, bridge, remoteLeader := beside(ctx, world, 3)

@@ -184,8 +184,8 @@ func eachWrong(t *testing.T, test func(t *testing.T, w *wrong, n int)) {
 	}
 }
 
-// haltedIdle makes a communicator in which rank 1 of two is halted while nothing is pending: its call has
-// needed nobody, and then the message of another call comes.
+// haltedIdle makes a communicator of two ranks, of which rank 1 is halted while no operation is
+// pending: its call has needed no other rank, and then a message of another call arrives.
 func haltedIdle(ctx context.Context, world *mpicx.Comm) *mpicx.Comm {
 	g := mpicx.GraphCreate(world, nil, nil).MustGet(ctx)
 	if world.Rank() == 1 {

@@ -133,8 +133,7 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 	})
 }
 
-// These are all kinds of calls, except those that are not compared and those that are not the
-// program's.
+// The test covers all kinds of calls of the program that are compared.
 func TestAllCallsMeetAllOthers(t *testing.T) {
 	missing := make(map[string]bool)
 	for k := signature.Agree; !strings.HasPrefix(k.String(), "Kind("); k++ {

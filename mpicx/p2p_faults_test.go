@@ -118,7 +118,8 @@ func TestPointToPointUnderDeaths(t *testing.T) {
 	}
 }
 
-// Revoke ends what is pending, what has been taken and not received, and what is begun later.
+// Revoke ends pending operations, messages that were taken and not received, and operations that
+// begin later.
 func TestPointToPointRevoked(t *testing.T) {
 	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		peer := 1 - world.Rank()

@@ -190,7 +190,7 @@ func TestMprobe(t *testing.T) {
 	})
 }
 
-// However many goroutines look for messages, each gets those that it has found.
+// Many goroutines probe for messages. Each receives the messages that its own probes have found.
 func TestMprobeByGoroutines(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		const goroutines, each = 4, 50

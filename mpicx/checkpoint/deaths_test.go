@@ -96,7 +96,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	}
 }
 
-// A rank may die at any operation. The spare has its data then.
+// A rank may die at any operation. The spare that takes its place has its data.
 func TestDeathAtEveryOperation(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
@@ -201,7 +201,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// One more is an error that says what is lost, the same at all.
+// If one more rank dies than the scheme survives, all ranks get the same error, which says what is
+// lost.
 func TestTooManyDeaths(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, s := range schemes {

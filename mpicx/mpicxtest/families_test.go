@@ -282,7 +282,8 @@ func families() map[string]program {
 	return programs
 }
 
-// D1, D2, H5: whoever dies whenever, nobody hangs, and each communicator is alike at all its members.
+// D1, D2, H5: any rank may die at any moment. No rank hangs, and each communicator has the same
+// outcome at all its members.
 func TestFamilies(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for name, run := range families() {

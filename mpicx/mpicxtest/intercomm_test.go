@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// groups divides world into two of its first ranks and the others, who have a bridge.
+// groups divides world into two groups, its first ranks and the others, and returns a bridge.
 func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *mpicx.Comm, remoteLeader int, err error) {
 	color, remoteLeader := 0, first
 	if world.Rank() >= first {
@@ -22,7 +22,7 @@ func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *m
 	return local, bridge, remoteLeader, err
 }
 
-// coupling notes whether there is an Intercomm, which is to be the same at all of both groups.
+// coupling records whether this rank gets the Intercomm: all ranks of both groups must agree on that.
 func coupling(h mpicx.Errhandler) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(h)

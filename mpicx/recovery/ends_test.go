@@ -63,7 +63,8 @@ func TestSignalEndsAllRanks(t *testing.T) {
 	}
 }
 
-// What another attempt can't mend is tried once, whichever rank has it.
+// After an error that another attempt would meet again, there is no second attempt, no matter which
+// rank has the error.
 func TestHopeless(t *testing.T) {
 	const n = 3
 	for name, hopeless := range map[string]error{
