@@ -252,8 +252,8 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 	return over
 }
 
-// An alarm rings in place of the k-th operation that a rank begins in its transport. From then on it
-// holds them.
+// An alarm rings in place of the k-th operation that a rank begins in its transport. From then on
+// it holds them.
 type alarm struct {
 	mu   sync.Mutex
 	k    int // 0: off

@@ -20,7 +20,8 @@ type shape struct {
 	periods []bool
 }
 
-// shapes calls visit for all grids of at most n ranks, of one to three dimensions, periodic each way.
+// shapes calls visit for all grids of at most n ranks, of one to three dimensions, periodic each
+// way.
 func shapes(n int, visit func(shape)) {
 	var grow func(dims []int, left int)
 	grow = func(dims []int, left int) {

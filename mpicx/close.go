@@ -12,15 +12,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all
-// ranks, so that an error which a peer has signalled before its Close still arrives here. Close
-// then returns that error, and the communicator stays open. Inside a Try that returns the error, and in
-// which the communicator was made, Close ends it and returns nil. If the communicator is corrupted or
-// revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
+// Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all ranks,
+// so that an error which a peer has signalled before its Close still arrives here. Close then
+// returns that error, and the communicator stays open. Inside a Try that returns the error, and in
+// which the communicator was made, Close ends it and returns nil. If the communicator is corrupted
+// or revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
 // or [Instance.Finalize].
 //
-// Pending operations continue, as in MPI. A receive whose message nobody sent before Close does
-// not end: [Cancel] it before.
+// Pending operations continue, as in MPI. A receive whose message nobody sent before Close does not
+// end: [Cancel] it before.
 func (c *Comm) Close(ctx context.Context) error {
 	if err := c.ready("Close", ctx); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (c *Comm) Close(ctx context.Context) error {
 	return nil
 }
 
-// isOfScope says whether err is the error of a running Try inside which c was made. That Try returns
-// err at all ranks, so none of them uses c any more.
+// isOfScope says whether err is the error of a running Try inside which c was made. That Try
+// returns err at all ranks, so none of them uses c any more.
 func (c *Comm) isOfScope(err error) bool {
 	p, ok := err.(*PropagatedError)
 	if !ok || p.of == nil {
@@ -100,10 +100,10 @@ func (c *Comm) discard() {
 	c.close()
 }
 
-// meetToRelease begins a second barrier, at whose end c can be released. Neither the program nor Run
-// waits for it, because an error may keep a rank from beginning it. It is for the black channel
-// only. With the ULFM backend ranks whose programs have ended would count as dead in the barrier, so
-// there the error channel finds out when c can be released.
+// meetToRelease begins a second barrier, at whose end c can be released. Neither the program nor
+// Run waits for it, because an error may keep a rank from beginning it. It is for the black channel
+// only. With the ULFM backend ranks whose programs have ended would count as dead in the barrier,
+// so there the error channel finds out when c can be released.
 func (c *Comm) meetToRelease() {
 	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
@@ -144,8 +144,8 @@ func (c *Comm) forgetIfIdle() (idle bool) {
 	return true
 }
 
-// forgotten removes c from its family. If c has an error by then, c stays, and the ledger has forget
-// called again later.
+// forgotten removes c from its family. If c has an error by then, c stays, and the ledger has
+// forget called again later.
 func (c *Comm) forgotten() {
 	gone := false
 	c.proc.feed(func() { gone = c.ledger.Forgotten() })

@@ -215,7 +215,8 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 }
 
 // A Close that has returned the corruption of a communicator that the closed one is derived from
-// has told it: every later operation ends with it (C4), even if an older ancestor has an error then.
+// has told it: every later operation ends with it (C4), even if an older ancestor has an error
+// then.
 func TestC4AfterClose(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
@@ -245,8 +246,8 @@ func TestC4AfterClose(t *testing.T) {
 	})
 }
 
-// P8: operations that are pending on a communicator which all ranks have closed end with an error of
-// the communicator that it was made from.
+// P8: operations that are pending on a communicator which all ranks have closed end with an error
+// of the communicator that it was made from.
 func TestPendingOnAClosedCommunicator(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {

@@ -11,14 +11,14 @@ import (
 )
 
 // Collective operations: every rank of the communicator calls the same ones, in the same order and
-// with matching arguments. Buffers belong to the library until the future is done. A rank whose call
-// differs from a peer's gets an *MPIError that describes both calls, from this operation or the next
-// one that it waits for. Then all its operations on the communicator end with that error, until the
-// next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at once, and at the
-// ranks that wait for it, after about 100 ms.
+// with matching arguments. Buffers belong to the library until the future is done. A rank whose
+// call differs from a peer's gets an *MPIError that describes both calls, from this operation or
+// the next one that it waits for. Then all its operations on the communicator end with that error,
+// until the next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at
+// once, and at the ranks that wait for it, after about 100 ms.
 
-// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts. finish, if not
-// nil, is called when all messages have been received.
+// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts.
+// finish, if not nil, is called when all messages have been received.
 func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	return c.newRun().start(what.Word(), bad, a, finish)
 }

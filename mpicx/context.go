@@ -95,8 +95,8 @@ func (p *proc) hasLeft(ctx context.Context) bool {
 	return false
 }
 
-// endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if there
-// is none, cause.
+// endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if
+// there is none, cause.
 func (p *proc) endOf(ctx context.Context, cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,8 +173,8 @@ func (r *revived) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns one
-// that has not ended.
+// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns
+// one that has not ended.
 func alive(ctx context.Context) context.Context {
 	alive := ctx
 	for s := interrupted(alive); s != nil && s.inVain(); s = interrupted(alive) {

@@ -185,8 +185,8 @@ func TestRunTellsOfGoexit(t *testing.T) {
 	})
 }
 
-// A rank that leaves Run by an error also corrupts the communicators that its peers use instead of a
-// world that is broken.
+// A rank that leaves Run by an error also corrupts the communicators that its peers use instead of
+// a world that is broken.
 func TestRunCorruptsWhatIsUsed(t *testing.T) {
 	oneProcess(t)
 	if mpicx.Backend != "ulfm" {

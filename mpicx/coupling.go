@@ -171,8 +171,8 @@ func (k *coupling) meet(bad error) {
 }
 
 // lead exchanges letters with the other leader, and then begins the group's second agreement. It
-// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a receive
-// that no message matches.
+// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a
+// receive that no message matches.
 func (k *coupling) lead() {
 	var done atomic.Bool
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}

@@ -112,10 +112,10 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	return late
 }
 
-// agreed returns a function that ends a call that makes a communicator. what describes the call, and
-// its future has the cell. The function gets the new communicator or an error, and passes the result
-// to end. With the ULFM backend all ranks first agree on the result: all get the communicator, or
-// all get an error.
+// agreed returns a function that ends a call that makes a communicator. what describes the call,
+// and its future has the cell. The function gets the new communicator or an error, and passes the
+// result to end. With the ULFM backend all ranks first agree on the result: all get the
+// communicator, or all get an error.
 func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
 	op := what.Kind().String()
 	if c.ulfm == nil {

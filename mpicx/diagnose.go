@@ -191,9 +191,9 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 }
 
 // A reporter prints a Diagnosis of a job on two occasions: when the deadline of the context of Run
-// or Initialize has passed, and when the signal that MPICX_DIAGNOSE names arrives. It asks the ranks
-// shortly before the deadline, because the deadline ends their Waits. Each process has a reporter.
-// If several are about to print the same, only the one of the first rank prints.
+// or Initialize has passed, and when the signal that MPICX_DIAGNOSE names arrives. It asks the
+// ranks shortly before the deadline, because the deadline ends their Waits. Each process has a
+// reporter. If several are about to print the same, only the one of the first rank prints.
 type reporter struct {
 	ctx     context.Context // of Run
 	out     io.Writer

@@ -17,8 +17,8 @@ import (
 
 // A Diagnosis names the ranks that are dead, and those whose processes are stopped. At first the
 // question reaches rank 1 only through rank 0, which is stopped. It is unknown how long a machine
-// takes until all ranks are in their operations. So rank 3 asks until they are, and rank 0 continues
-// only then.
+// takes until all ranks are in their operations. So rank 3 asks until they are, and rank 0
+// continues only then.
 func TestDiagnoseOfProcesses(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; " +

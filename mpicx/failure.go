@@ -51,8 +51,9 @@ func decodePath(s string) (path []int) {
 	return path
 }
 
-// placed returns the failures of the latest era, and the path of the innermost Try call that encloses them. The
-// era is the first number of a path. It is -1 if no failure has a path, and failures without one are of any era.
+// placed returns the failures of the latest era, and the path of the innermost Try call that
+// encloses them. The era is the first number of a path. It is -1 if no failure has a path, and
+// failures without one are of any era.
 func placed(failures []Failure) (latest []Failure, era int, place []int) {
 	era = -1
 	for _, f := range failures {
@@ -230,7 +231,8 @@ func failuresOf(v *errchan.Verdict) []Failure {
 	}).([]Failure)
 }
 
-// expanded returns failures with those of the round before in place of those that are the same again.
+// expanded returns failures with those of the round before in place of those that are the same
+// again.
 func expanded(failures []Failure, e *ledger.Error) []Failure {
 	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
 	prev := e.Comm.Previous()

@@ -171,7 +171,8 @@ func (h *Halo[T]) layer(box []span) (l layer[T]) {
 	return l
 }
 
-// bytes returns the memory from which elements of a block are sent, or into which they are received.
+// bytes returns the memory from which elements of a block are sent, or into which they are
+// received.
 func (l *layer[T]) bytes(block []T) []byte {
 	if l.buffer == nil {
 		return bytesOf(block[l.begin[0]:][:l.length])

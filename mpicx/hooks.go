@@ -65,8 +65,8 @@ func (c *Comm) first() []*Comm {
 	return c.derived()
 }
 
-// background is a hook.Background. Its exchanges use the epoch and the tags that it reserves when it
-// begins, no matter when they start. The transport ends exchanges that start after an error.
+// background is a hook.Background. Its exchanges use the epoch and the tags that it reserves when
+// it begins, no matter when they start. The transport ends exchanges that start after an error.
 type background struct {
 	future *future.Future[struct{}]
 	end    func(struct{}, error)

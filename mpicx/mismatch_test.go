@@ -237,7 +237,8 @@ func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
 	})
 }
 
-// Counts that differ between ranks are an error, even if neither their sums nor each rank's own count differ.
+// Counts that differ between ranks are an error, even if neither their sums nor each rank's own
+// count differ.
 func TestCountsDiffer(t *testing.T) {
 	program := func(ctx context.Context, world *mpicx.Comm) error {
 		for _, each := range []int{1, 10_000} {

@@ -62,8 +62,8 @@ func upTo(first, n int) (list []int) {
 	return list
 }
 
-// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its place that waits
-// for nobody.
+// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its
+// place that waits for nobody.
 func TestMismatchWithTryAll(t *testing.T) {
 	fakeTime(t)
 	synctest.Test(t, func(t *testing.T) {

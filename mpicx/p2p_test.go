@@ -54,8 +54,8 @@ func numbers(n, from int) []int {
 	return all
 }
 
-// Ranks that send before they receive never wait for each other while their messages are short and received, however
-// many there are.
+// Ranks that send before they receive never wait for each other while their messages are short and
+// received, however many there are.
 func TestSendsBeforeReceives(t *testing.T) {
 	exchange := func(ctx context.Context, world *mpicx.Comm) error {
 		peer, got := 1-world.Rank(), []int{0}

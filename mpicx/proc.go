@@ -270,8 +270,8 @@ func (p *proc) feed(input func()) {
 	p.carrying = false
 }
 
-// nextChange returns a channel that is closed when the goroutines that wait for a verdict should look
-// again. The caller holds mu.
+// nextChange returns a channel that is closed when the goroutines that wait for a verdict should
+// look again. The caller holds mu.
 func (p *proc) nextChange() <-chan struct{} {
 	if p.changed == nil {
 		p.changed = make(chan struct{})

@@ -16,20 +16,20 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Agree completes at all living ranks with the same value: the bitwise AND of the flags of
-// those that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or
-// corrupted. If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose
-// Flag is the value, unless all living ranks had acknowledged the death. Under ErrorsPropagate,
-// on a communicator that was not broken, it ends with a *CommCorruptedError instead.
-// [Comm.AgreeFailed] agrees on who is dead instead of on a flag.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of those
+// that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
+// If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose Flag is the
+// value, unless all living ranks had acknowledged the death. Under ErrorsPropagate, on a
+// communicator that was not broken, it ends with a *CommCorruptedError instead. [Comm.AgreeFailed]
+// agrees on who is dead instead of on a flag.
 //
 // If an error of the communicator arrives while Agree is pending, Agree ends with that error, a
-// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and
-// call Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a
-// communicator in the same order; otherwise all get an *MPIError that says so.
+// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and call
+// Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a communicator
+// in the same order; otherwise all get an *MPIError that says so.
 //
-// With the black channel, which survives no death, Agree and AgreeFailed are the same as long as the
-// communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
+// With the black channel, which survives no death, Agree and AgreeFailed are the same as long as
+// the communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
 		return nowhere[int]("Agree")

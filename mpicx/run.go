@@ -17,35 +17,34 @@ import (
 
 // Run starts a job and calls fn at each rank with the communicator of all ranks, the world
 // (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks, and the
-// collective operations that they have begun have ended: nil, or the errors of the ranks that failed. A
-// panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn returns nil fails
-// nevertheless if one of its operations has ended with an *MPIError that nobody has waited for, such as
-// that of a Send to a rank which does not exist, or of a collective call that differs from a peer's or
-// that a peer has never made, or with the panic of a reduction's function. What an error of the
-// communicator has followed does not count.
+// collective operations that they have begun have ended: nil, or the errors of the ranks that
+// failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn
+// returns nil fails nevertheless if one of its operations has ended with an *MPIError that nobody
+// has waited for, such as that of a Send to a rank which does not exist, or of a collective call
+// that differs from a peer's or that a peer has never made, or with the panic of a reduction's
+// function. What an error of the communicator has followed does not count.
 //
-// Without a launcher the ranks are goroutines of this process. Run may then be called often,
-// and from several goroutines.
+// Without a launcher the ranks are goroutines of this process. Run may then be called often, and
+// from several goroutines.
 //
-// A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
-// peers, as Guard does, or, if the world is corrupted already, the communicators that they use
-// by then. With -tags ulfm such a rank is dead for its peers, and so is a rank that has returned
-// as soon as a peer needs it. Under ErrorsReturn the peers only learn of the death.
+// A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its peers, as
+// Guard does, or, if the world is corrupted already, the communicators that they use by then. With
+// -tags ulfm such a rank is dead for its peers, and so is a rank that has returned as soon as a
+// peer needs it. Under ErrorsReturn the peers only learn of the death.
 //
 // If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
-// Diagnose describes it, once for the job. It also does so on a signal that the environment
-// names, such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
+// Diagnose describes it, once for the job. It also does so on a signal that the environment names,
+// such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
 //
-// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process
-// that mpirun or another launcher has started is one rank of the launcher's job. In such a
-// process Run calls fn once and returns the error of this rank. It waits for all processes
-// before it returns, because a peer may need this one to pass on its error. If ctx ends before
-// all processes have started, the error names those that are missing.
+// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process that
+// mpirun or another launcher has started is one rank of the launcher's job. In such a process Run
+// calls fn once and returns the error of this rank. It waits for all processes before it returns,
+// because a peer may need this one to pass on its error. If ctx ends before all processes have
+// started, the error names those that are missing.
 //
-// Such a job can begin only once in a process. A program that calls Run several times there, in
-// the same order at all processes, first calls [Initialize]; then Finalize waits for the other
-// processes, and Run does not. Initialize is also for programs that cannot pass a function to
-// Run.
+// Such a job can begin only once in a process. A program that calls Run several times there, in the
+// same order at all processes, first calls [Initialize]; then Finalize waits for the other
+// processes, and Run does not. Initialize is also for programs that cannot pass a function to Run.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	switch {
 	case ctx == nil:

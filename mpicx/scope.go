@@ -23,8 +23,8 @@ func (s *scope) close() {
 	}
 }
 
-// leave ends a Try whose function has returned err, and returns the error of the scope (T2). That is
-// the oldest error that this rank knows of. If there is none, it is this rank's own error, which
+// leave ends a Try whose function has returned err, and returns the error of the scope (T2). That
+// is the oldest error that this rank knows of. If there is none, it is this rank's own error, which
 // leave sends to all ranks. op is the name of the operation for errors.
 func (s *scope) leave(op string, err error) error {
 	c := s.comm

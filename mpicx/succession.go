@@ -54,7 +54,8 @@ func (s succession) note(depth int, members []int) []byte {
 	return append(binary.AppendUvarint(b, uint64(n)), pairs...)
 }
 
-// readNote reads a note: the succession, without its depth, and the members. The job has size ranks.
+// readNote reads a note: the succession, without its depth, and the members. The job has size
+// ranks.
 func readNote(b []byte, size int) (s succession, members []int, err error) {
 	d := errchan.NewReader(b)
 	var head [8]byte
@@ -184,8 +185,8 @@ func (t *turns) next() {
 	}
 }
 
-// A recruiter is one rank's part in inviting fresh ranks. The comment before recruit, in replace.go,
-// describes the protocol. Ranks are those of the pool.
+// A recruiter is one rank's part in inviting fresh ranks. The comment before recruit, in
+// replace.go, describes the protocol. Ranks are those of the pool.
 type recruiter struct {
 	// These fields do not change after the recruiter has begun to listen, except that await sets
 	// taken.

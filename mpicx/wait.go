@@ -19,11 +19,12 @@ import (
 type keeper struct {
 	*Comm
 	call string // the operation's name, if the transport can't find it by its future; else ""
-	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own results
-	// on a broken communicator (C4). An error that ends other Waits does not end these, so the rank
-	// attends as long as they last.
+	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own
+	// results on a broken communicator (C4). An error that ends other Waits does not end these, so
+	// the rank attends as long as they last.
 	mode ledger.Mode
-	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank gives up.
+	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank
+	// gives up.
 	meeting bool
 }
 
@@ -108,8 +109,8 @@ func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledge
 // isApart says whether this communicator works even if the scope's is revoked.
 func (k *keeper) isApart(s *scope) bool { return s.comm != k.Comm && !s.comm.propagates() }
 
-// Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
-// context's own cause. It returns nil if the error does not concern this communicator; the Wait
+// Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or
+// the context's own cause. It returns nil if the error does not concern this communicator; the Wait
 // then continues.
 func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // the transport has failed
@@ -236,8 +237,8 @@ func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cel
 	return &interruptedError{k.waitedFor(waited), err}
 }
 
-// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
-// of the context around that Try.
+// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a
+// Try, of the context around that Try.
 func endedBy(ctx context.Context, err error) bool {
 	if waiting.IsCommon(err) || is[*interruptedError](err) {
 		return false

@@ -65,8 +65,8 @@ func (c *Comm) nameOf(cell *waiting.Cell) string {
 	return name
 }
 
-// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to show
-// where in its program this rank is. recovery.Run marks its attempts.
+// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to
+// show where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
 	c.there("Mark")
 	if c.proc.watchers != nil {

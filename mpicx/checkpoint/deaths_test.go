@@ -24,9 +24,9 @@ func value(r, version int) []float64 {
 	return x
 }
 
-// surviving is a program of some steps, each of which is saved, that replaces the dead. It
-// checks what is restored, and that no version is forgotten which some rank knows to count. It returns
-// the data in the end, or the *checkpoint.LostError that Restore has returned.
+// surviving is a program of some steps, each of which is saved, that replaces the dead. It checks
+// what is restored, and that no version is forgotten which some rank knows to count. It returns the
+// data in the end, or the *checkpoint.LostError that Restore has returned.
 func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
 	const steps = 3
 	var st *checkpoint.Store

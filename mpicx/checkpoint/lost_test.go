@@ -15,8 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A disk is the model of what three ranks, which have saved versions 1 and 2, find when the next job
-// begins.
+// A disk is the model of what three ranks, which have saved versions 1 and 2, find when the next
+// job begins.
 type disk struct {
 	gone     [2][]int // by version: the ranks whose files are gone
 	manifest string   // what has happened to manifests: nothing, or a key of harms
@@ -33,8 +33,8 @@ var harms = map[string]func([]byte) []byte{
 	"of another": func([]byte) []byte { return []byte(`{"name": "another program"}`) },
 }
 
-// restores is what Restore must answer: the newest version that is whole, or whose data of the newest
-// version are lost. Without a manifest no Save has ended: what is there was interrupted.
+// restores is what Restore must answer: the newest version that is whole, or whose data of the
+// newest version are lost. Without a manifest no Save has ended: what is there was interrupted.
 func (d disk) restores() (version int, err error) {
 	switch {
 	case len(d.gone[1]) == 0:
@@ -193,8 +193,8 @@ func TestLostWithAllFiles(t *testing.T) {
 	}
 }
 
-// If a death interrupts the first Save, the version was never saved, unless a rank was told that it was.
-// Then it can be restored, and is lost if files are.
+// If a death interrupts the first Save, the version was never saved, unless a rank was told that it
+// was. Then it can be restored, and is lost if files are.
 func TestInterruptedFirstSave(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	lost := &checkpoint.LostError{Version: 0, Ranks: []int{1, 2}}

@@ -15,8 +15,8 @@ import (
 // and for the entries that are sent to it.
 const batch = 1 << 15
 
-// balance returns where each rank's rows begin if the entries of the blocks are divided evenly. Rank
-// 0 counts the entries, which takes 8 bytes for each row.
+// balance returns where each rank's rows begin if the entries of the blocks are divided evenly.
+// Rank 0 counts the entries, which takes 8 bytes for each row.
 func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]int, error) {
 	var mine []int32 // for each block: its first row, number of rows, and number of entries of each row
 	for _, b := range blocks {

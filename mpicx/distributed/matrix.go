@@ -69,8 +69,8 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix
 	return newMatrix(ctx, comm, offsets, rows)
 }
 
-// newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts which
-// ranks need them.
+// newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts
+// which ranks need them.
 func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) (*Matrix, error) {
 	size, first := comm.Size(), offsets[comm.Rank()]
 	m := &Matrix{Offsets: offsets, comm: comm, local: localize(rows, first)}

@@ -117,9 +117,9 @@ func EveryDeath(t *testing.T, ranks int, fn func(ctx context.Context, world *mpi
 	}
 }
 
-// NeedsULFM skips t unless the error backend sees deaths, which it does with -tags ulfm. Call it in a
-// test in which ranks die, if the test is to be skipped with the other backend; otherwise it fails
-// there.
+// NeedsULFM skips t unless the error backend sees deaths, which it does with -tags ulfm. Call it in
+// a test in which ranks die, if the test is to be skipped with the other backend; otherwise it
+// fails there.
 func NeedsULFM(t testing.TB) {
 	t.Helper()
 	if mpicx.Backend != "ulfm" {

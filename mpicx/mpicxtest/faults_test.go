@@ -528,8 +528,8 @@ func fatal(t *testing.T, fn func(testing.TB)) string {
 	return tb.fatal
 }
 
-// Without deaths a plan runs with each backend. A plan with deaths tests nothing with a backend that
-// does not see them, so there the test fails, or says by its name that it is skipped.
+// Without deaths a plan runs with each backend. A plan with deaths tests nothing with a backend
+// that does not see them, so there the test fails, or says by its name that it is skipped.
 func TestDeathsThatNobodySees(t *testing.T) {
 	ran := make(chan int, 2)
 	require.Empty(t, mpicxtest.RunFaults(t, 2, "", func(_ context.Context, world *mpicx.Comm) error {

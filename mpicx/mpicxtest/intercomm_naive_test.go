@@ -133,8 +133,8 @@ func TestIntercommWaysOfThePaper(t *testing.T) {
 	require.Zero(t, count("CreateIntercomm", ours, append(barriers, leaders...)...))
 }
 
-// If a whole group fails and no rank dies, the other group waits for ever in the barrier of both. No
-// rank can tell it, because the failed group does not have the communicator of the barrier.
+// If a whole group fails and no rank dies, the other group waits for ever in the barrier of both.
+// No rank can tell it, because the failed group does not have the communicator of the barrier.
 func TestIntercommHalfMade(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		t.Skip("nothing can be revoked")

@@ -22,7 +22,8 @@ func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *m
 	return local, bridge, remoteLeader, err
 }
 
-// coupling records whether this rank gets the Intercomm: all ranks of both groups must agree on that.
+// coupling records whether this rank gets the Intercomm: all ranks of both groups must agree on
+// that.
 func coupling(h mpicx.Errhandler) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(h)
@@ -65,8 +66,8 @@ func coupling(h mpicx.Errhandler) program {
 	}
 }
 
-// All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one rank,
-// leaders too, and any two.
+// All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one
+// rank, leaders too, and any two.
 func TestIntercommUniform(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n = 5

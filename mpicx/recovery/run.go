@@ -60,8 +60,8 @@ func (r *run) failed(cause error) {
 	r.note(cause)
 }
 
-// note notes whether this rank gives up because of err: it has said so, or another attempt would have
-// the same error. What has ended an inner level may be mended by a new one.
+// note notes whether this rank gives up because of err: it has said so, or another attempt would
+// have the same error. What has ended an inner level may be mended by a new one.
 func (r *run) note(err error) {
 	_, below := errors.AsType[*givenUp](err)
 	_, lost := errors.AsType[*checkpoint.LostError](err)
@@ -126,8 +126,8 @@ type history struct {
 	Gone   []int // from the previous exchange
 }
 
-// catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of each
-// rank.
+// catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of
+// each rank.
 func (r *run) catchUp(ctx context.Context) error {
 	ranks, err := mpicx.AllgatherValue(r.comm, member{len(r.causes), r.place, r.joined}).Get(ctx)
 	if err != nil {
