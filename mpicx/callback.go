@@ -28,7 +28,7 @@ var functionLabel = pprof.WithLabels(context.Background(), pprof.Labels("mpicx",
 //go:linkname labels runtime/pprof.runtime_getProfLabel
 func labels() unsafe.Pointer
 
-// marked is what labels returns in the function of a reduction.
+// marked is the value that labels returns in the function of a reduction.
 var marked = func() (found unsafe.Pointer) {
 	callUser(func() { found = labels() })
 	return found
@@ -61,7 +61,7 @@ func callUser(apply func()) {
 	run()
 }
 
-// rethrow panics with what future.Catch has caught.
+// rethrow panics again with err, which future.Catch has caught.
 func rethrow(err error) {
 	switch err := err.(type) {
 	case nil:

@@ -85,7 +85,7 @@ type ending interface {
 	operation
 }
 
-// freeRun returns a run that no operation has: the rank's own, if no call is under way.
+// freeRun returns a run that no operation uses. It is the rank's own if no call is pending.
 func (p *proc) freeRun() *collectiveRun {
 	if p.calls.Add(1) > 1 {
 		return idleRuns.Get().(*collectiveRun)
@@ -98,7 +98,7 @@ func (p *proc) freeRun() *collectiveRun {
 	return r
 }
 
-// idleRuns are the runs for reuse, besides the one that each rank keeps.
+// idleRuns has the unused runs, except for the one that each rank keeps.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
 // A collectiveRun is the state of a collective operation that is not done. Afterwards it is reused.

@@ -30,7 +30,7 @@ type Failure struct {
 	path  string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
-// encodePath returns the path of a Try call as a Failure has it.
+// encodePath returns the path of a Try call in the form in which a Failure stores it.
 func encodePath(path []int) string {
 	var b []byte
 	for _, k := range path {
@@ -87,7 +87,7 @@ const MaxMessage = 1024
 
 func (f Failure) String() string { return fmt.Sprintf("rank %d%s", f.Rank, f.text()) }
 
-// text is what String has after the rank.
+// text returns the part of String after the rank.
 func (f Failure) text() (text string) {
 	if f.Code != 0 && !strings.HasPrefix(f.Message, "mpicx: ") { // an MPIError's text says more than its class
 		text = fmt.Sprintf(" (code %d)", f.Code)
@@ -231,8 +231,8 @@ func failuresOf(v *errchan.Verdict) []Failure {
 	}).([]Failure)
 }
 
-// expanded returns failures with those of the round before in place of those that are the same
-// again.
+// expanded returns failures, in which each failure that only refers to the previous round is
+// replaced by the failures of that round.
 func expanded(failures []Failure, e *ledger.Error) []Failure {
 	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
 	prev := e.Comm.Previous()

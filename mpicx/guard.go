@@ -36,7 +36,7 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 }
 
 // orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank
-// that unwinds waits for nobody (C1).
+// that unwinds waits for no other rank (C1).
 func (s *scope) orCorruption(err error) error {
 	s.comm.proc.mu.Lock()
 	e, _ := s.entry.Failure()

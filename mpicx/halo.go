@@ -119,8 +119,8 @@ func newHalo[T any](g *Cart, cells []int, width int, corners bool) *Halo[T] {
 // A span is the indices from from up to, but not including, to.
 type span struct{ from, to int }
 
-// A side is what a rank exchanges with one neighbour: a layer of its cells for a layer of ghost
-// cells.
+// A side is the exchange with one neighbour: the rank sends a layer of its cells, and receives a
+// layer of ghost cells.
 type side[T any] struct {
 	peer          int
 	cells, ghosts layer[T]

@@ -121,8 +121,8 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	}
 }
 
-// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because
-// nobody can be told.
+// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because no rank
+// can then be told.
 func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	r.Data = f.encode()
 	var raised *ledger.Raised

@@ -168,7 +168,7 @@ func (c *Comm) Create(g *Group) *future.Future[*Comm] {
 	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
 }
 
-// digest returns a digest of what all members have to give alike.
+// digest returns a digest of the arguments that must be the same at all members.
 func digest(arguments ...any) uint64 {
 	d := fnv.New64a()
 	fmt.Fprint(d, arguments...)

@@ -14,8 +14,8 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	return c.lookIn(context.Background(), m)
 }
 
-// lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended
-// with.
+// lookIn is like look, for a goroutine with the context ctx. Such a goroutine keeps the error with
+// which the scope of ctx has ended.
 func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
