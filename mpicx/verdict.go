@@ -14,8 +14,9 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	return c.lookIn(context.Background(), m)
 }
 
-// lookIn is like look, for a goroutine with the context ctx. Such a goroutine keeps the error with
-// which the scope of ctx has ended.
+// lookIn is like look, for a goroutine with the context ctx. If a scope of ctx is over and an error
+// has ended it, lookIn returns that error. If a scope of ctx is over without one, lookIn uses the
+// mode ledger.Read in place of Take, so it does not end the error that it returns.
 func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {

@@ -147,8 +147,8 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	return records, err
 }
 
-// readManifest returns the versions that a manifest lists. It reads what is left of a damaged one,
-// which is torn if nothing is.
+// readManifest returns the versions that a manifest lists. From a damaged manifest it returns the
+// entries that can still be read; torn says that the manifest is damaged and has none.
 func readManifest(dir string) (listed []key, torn bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -118,8 +118,8 @@ func provider(rank, n int, has func(int) bool) int {
 	return -1
 }
 
-// file returns the file that has what is requested. It prefers the file of a version that all ranks
-// have written.
+// file returns the file that has the requested variable. It prefers the file of a version that all
+// ranks have written.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
 		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {

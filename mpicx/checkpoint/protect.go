@@ -107,8 +107,8 @@ func (p *protection) spread() error {
 		_ = os.Remove(filepath.Join(s.opts.dir, file.name())) // not all ranks have one, and a full disk needs the room
 		return &SaveError{Version: o.Key.Version, InMemory: true, Err: failed}
 	}
-	// No rank is told that the version was saved before all manifests list it: what is lost later is
-	// then known to be lost.
+	// No rank is told that the version was saved before all manifests list it. If files are lost
+	// later, the manifests show that they are lost.
 	failed = s.list(o.Key)
 	if anyFailed, err = p.anyFailed(failed); err != nil {
 		return err

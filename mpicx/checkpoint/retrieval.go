@@ -24,8 +24,8 @@ type inventory struct {
 	err     error      // the same at this rank
 }
 
-// A retrieval says how all ranks together get all parts of a version. It depends on the inventories
-// alone, so each rank makes the same one.
+// A retrieval says how all ranks together get all parts of a version. It depends only on the
+// inventories, so all ranks compute the same one.
 type retrieval struct {
 	key
 	keep    [][]int // by rank: the parts that it has in memory and keeps
@@ -53,7 +53,7 @@ type reading struct {
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none,
-// it returns what is missing of the newest version that counted, if one did.
+// but some version counted, it returns an error that says what is missing of the newest such one.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys, counted []key
 	var lost, before *LostError

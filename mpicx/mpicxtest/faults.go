@@ -69,7 +69,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	return p.Killed()
 }
 
-// planOf reads a plan for that many ranks.
+// planOf reads a plan for the given number of ranks.
 func planOf(t testing.TB, plan string, ranks int) *fault.Plan {
 	t.Helper()
 	p, err := fault.Parse(plan)
