@@ -23,7 +23,8 @@ import (
 // functionLabel is the label, as a context.
 var functionLabel = pprof.WithLabels(context.Background(), pprof.Labels("mpicx", "function of a reduction"))
 
-// labels returns the labels of this goroutine. Package runtime promises to keep its function for such use.
+// labels returns the labels of this goroutine. Package runtime promises to keep its function for
+// such use.
 //
 //go:linkname labels runtime/pprof.runtime_getProfLabel
 func labels() unsafe.Pointer

@@ -195,9 +195,9 @@ func (r *repairing[T]) start() {
 	by.Propose(r.id, r.proposal, r.decided)
 }
 
-// untoldAbove returns an error of an ancestor that the program was not told, or nil. No operation on
-// a broken communicator tells it. But other ranks may have been told it instead of c's own error,
-// and then they do not repair c (D2).
+// untoldAbove returns an error of an ancestor that the program was not told, or nil. No operation
+// on a broken communicator tells it. But other ranks may have been told it instead of c's own
+// error, and then they do not repair c (D2).
 func (c *Comm) untoldAbove() error {
 	_, err := c.look(ledger.PeekToRepair)
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
