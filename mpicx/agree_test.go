@@ -98,9 +98,9 @@ func TestAgreeMeetsAgreeFailed(t *testing.T) {
 	})
 }
 
-// H5: an error that comes while an Agree is pending ends it with the result at all ranks, or with the
-// error at all. It may be of the communicator or of its parent, and raised by a rank that is in the
-// Agree, that has left it, or that has not come to it.
+// H5: an error that comes while an Agree is pending ends it with the result at all ranks, or with
+// the error at all. It may be of the communicator or of its parent, and raised by a rank that is in
+// the Agree, that has left it, or that has not come to it.
 func TestAgreeEndsAlike(t *testing.T) {
 	oneProcess(t)
 	rounds := 3000

@@ -121,8 +121,8 @@ func mostRanks() int {
 	return 5
 }
 
-// A rank dies in every step of every algorithm: all others are told, and those that are left
-// carry the operation out.
+// A rank dies in every step of every algorithm. All others are told, and the survivors carry the
+// operation out.
 func TestDeathInEveryStep(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	everyAlgorithm(t, func(t *testing.T, operation string) {
@@ -252,8 +252,8 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 	return over
 }
 
-// An alarm rings in place of the k-th operation that a rank begins in its transport. From then on it
-// holds them.
+// An alarm rings in place of the k-th operation that a rank begins in its transport. From then on
+// it holds them.
 type alarm struct {
 	mu   sync.Mutex
 	k    int // 0: off
@@ -279,7 +279,7 @@ func (a *alarm) holds(operation func()) bool {
 	return true
 }
 
-// off has what is held begin.
+// off lets the operations that are held back begin.
 func (a *alarm) off() {
 	a.mu.Lock()
 	held := a.held
@@ -314,8 +314,8 @@ func (c alarmed) Sub(name transport.Name, members []int) (transport.Comm, error)
 	return alarmed{made, c.alarm}, err
 }
 
-// A signal at every message of what creates communicators: all ranks are told, and go on. With the
-// ULFM backend all have what is created, or none.
+// A rank signals at every message of the operations that create communicators. All ranks are told,
+// and continue. With the ULFM backend all have the new communicator, or none has.
 func TestSignalWhileCreating(t *testing.T) {
 	oneProcess(t)
 	creations := map[string]func(c *mpicx.Comm) future.Waiter{

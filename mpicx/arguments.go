@@ -44,8 +44,8 @@ func nowhere[T any](op string) *future.Future[T] {
 }
 
 // begin begins the operation op. It returns the operation's epoch, or the error that ends the
-// operation at once: an error that this rank has not been told of, or that c is closed. An operation
-// that is *withheld begins and ends, but sends nothing.
+// operation at once: an error that this rank has not been told of, or that c is closed. An
+// operation that is *withheld begins and ends, but sends nothing.
 func (c *Comm) begin(op string) (transport.Epoch, error) {
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.NeedsLook() {
@@ -59,8 +59,8 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 	return epoch, ofOperation(op, err)
 }
 
-// withheld is an operation that begins when this rank has raised an error, and before the verdict. A peer
-// that does not know of the error would match it (T1, C1).
+// withheld is an operation that begins when this rank has raised an error, and before the verdict.
+// A peer that does not know of the error would match it (T1, C1).
 type withheld struct {
 	comm  *Comm
 	op    string
@@ -69,7 +69,8 @@ type withheld struct {
 
 func (*withheld) Error() string { return "mpicx: this rank has raised an error" }
 
-// orError calls ended with err or, if that is *withheld, with the error that ends the operation, when it is there.
+// orError calls ended with err or, if that is *withheld, with the error that ends the operation,
+// when it is there.
 func orError(err error, ended func(error)) {
 	if w, ok := err.(*withheld); ok {
 		w.comm.receiveError(w.op, w.epoch, transport.NoTag, func(err error) { ended(w.comm.failure(w.op, err)) })

@@ -13,9 +13,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// P4: a rank is told of an error only when its buffers are free. A reduction's function may be at work
-// then, on the goroutine of a peer whose message has ended the last receive, while all ranks join the
-// round.
+// P4: a rank is told of an error only when its buffers are free. A reduction's function may be at
+// work then, on the goroutine of a peer whose message has ended the last receive, while all ranks
+// join the round.
 func TestErrorsWaitForReductions(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {

@@ -22,8 +22,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// H9: Run waits for the collective calls that a rank has begun, with either backend: its peers get their results, and
-// no error.
+// H9: Run waits for the collective calls that a rank has begun, with either backend: its peers get
+// their results, and no error.
 func TestBegunCallsComplete(t *testing.T) {
 	oneProcess(t)
 	begin := []func(c *mpicx.Comm) waiter{
@@ -58,8 +58,8 @@ func TestBegunCallsComplete(t *testing.T) {
 
 type waiter interface{ Wait(context.Context) error }
 
-// A function that fails in a call for which its rank waits in Run: that is the rank's error, and its peers do not wait
-// for the result.
+// A function that fails in a call for which its rank waits in Run: that is the rank's error, and
+// its peers do not wait for the result.
 func TestFunctionFailsInBegunCall(t *testing.T) {
 	oneProcess(t)
 	ways := []struct {
@@ -161,8 +161,8 @@ func TestMismatchOfBegunCalls(t *testing.T) {
 	})
 }
 
-// H9: a call that a rank never makes is a wrong program. A rank that waits for it is told, in Wait or in Run, and so is
-// one that is in a call which another one leaves for that reason.
+// H9: a call that a rank never makes is a wrong program. A rank that waits for it is told, in Wait
+// or in Run, and so is one that is in a call which another one leaves for that reason.
 func TestCallThatOneNeverMakes(t *testing.T) {
 	oneProcess(t)
 	calls := map[string]func(c *mpicx.Comm) waiter{
@@ -224,7 +224,8 @@ func TestRunWaitsUntilContextEnds(t *testing.T) {
 	})
 }
 
-// A rank that waits in Run takes part in errors, which end what it has begun.
+// A rank whose program has returned, and for which Run waits, takes part in errors. They end its
+// pending calls.
 func TestErrorsEndBegunCalls(t *testing.T) {
 	oneProcess(t)
 	for name, fail := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
@@ -252,8 +253,8 @@ func TestErrorsEndBegunCalls(t *testing.T) {
 	}
 }
 
-// badCalls are calls of three ranks whose arguments are good, or bad at rank 1 alone. All others need rank 1. The group
-// is wider than their communicator.
+// badCalls are calls of three ranks whose arguments are good, or bad at rank 1 alone. All others
+// need rank 1. The group is wider than their communicator.
 func badCalls(wider *mpicx.Group) map[string]func(p place, bad bool) future.Waiter {
 	const n, long = 3, 100_000
 	f := func(n int) []float64 { return make([]float64, n) }
@@ -304,8 +305,8 @@ func badCalls(wider *mpicx.Group) map[string]func(p place, bad bool) future.Wait
 	}
 }
 
-// Arguments that differ between ranks may be bad at one alone. It has the error, and the ranks that need it have one
-// too, even if no program tells another one.
+// Arguments that differ between ranks may be bad at one alone. It has the error, and the ranks that
+// need it have one too, even if no program tells another one.
 func TestBadAtOneRank(t *testing.T) {
 	program := func(ctx context.Context, world *mpicx.Comm) error {
 		c := world.Split(world.Rank()/3, 0).MustGet(ctx)

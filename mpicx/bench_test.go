@@ -46,8 +46,8 @@ func BenchmarkOneNumber(b *testing.B) {
 	}
 }
 
-// BenchmarkCall measures collective calls of 8 bytes at two goroutine ranks, and the message by Send and
-// Recv. One goroutine makes the calls of both ranks, so no goroutine waits for another.
+// BenchmarkCall measures collective calls of 8 bytes at two goroutine ranks, and the message by
+// Send and Recv. One goroutine makes the calls of both ranks, so no goroutine waits for another.
 func BenchmarkCall(b *testing.B) {
 	one, sum, both := []float64{1}, []float64{0}, []float64{0, 0}
 	for _, test := range []struct {

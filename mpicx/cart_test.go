@@ -20,7 +20,8 @@ type shape struct {
 	periods []bool
 }
 
-// shapes calls visit for all grids of at most n ranks, of one to three dimensions, periodic each way.
+// shapes calls visit for all grids of at most n ranks, of one to three dimensions, periodic each
+// way.
 func shapes(n int, visit func(shape)) {
 	var grow func(dims []int, left int)
 	grow = func(dims []int, left int) {
@@ -110,7 +111,7 @@ func onGrids(t *testing.T, most int, fn func(ctx context.Context, s shape, g *mp
 	}
 }
 
-// Who stands where, and beside whom.
+// The coordinates of each rank of a grid, and its neighbours.
 func TestCart(t *testing.T) {
 	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
 		me := g.Rank()
@@ -292,8 +293,8 @@ func TestDimsCreate(t *testing.T) {
 	}
 }
 
-// After Shrink and Replace programs make their grids anew, of what these return, and find by
-// groups who was who before.
+// After Shrink and Replace, programs make new grids of the communicators that these return. By
+// groups they find out which rank each member had before.
 func TestGridAfterRepair(t *testing.T) {
 	const n, victim = 6, 2
 	for _, test := range []struct {

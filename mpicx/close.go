@@ -12,15 +12,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all
-// ranks, so that an error which a peer has signalled before its Close still arrives here. Close
-// then returns that error, and the communicator stays open. Inside a Try that returns the error, and in
-// which the communicator was made, Close ends it and returns nil. If the communicator is corrupted or
-// revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
+// Close ends the use of the communicator (MPI_Comm_free). It is collective and waits for all ranks,
+// so that an error which a peer has signalled before its Close still arrives here. Close then
+// returns that error, and the communicator stays open. Inside a Try that returns the error, and in
+// which the communicator was made, Close ends it and returns nil. If the communicator is corrupted
+// or revoked, or has dead ranks, Close waits for nobody and returns nil. The world ends with [Run]
 // or [Instance.Finalize].
 //
-// Pending operations continue, as in MPI. A receive whose message nobody sent before Close does
-// not end: [Cancel] it before.
+// Pending operations continue, as in MPI. A receive whose message nobody sent before Close does not
+// end: [Cancel] it before.
 func (c *Comm) Close(ctx context.Context) error {
 	if err := c.ready("Close", ctx); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (c *Comm) Close(ctx context.Context) error {
 	return nil
 }
 
-// isOfScope says whether err is the error of a running Try inside which c was made. That Try returns it at
-// all ranks, and none of them uses c any more.
+// isOfScope says whether err is the error of a running Try inside which c was made. That Try
+// returns err at all ranks, so none of them uses c any more.
 func (c *Comm) isOfScope(err error) bool {
 	p, ok := err.(*PropagatedError)
 	if !ok || p.of == nil {
@@ -71,8 +71,8 @@ func (c *Comm) isOfScope(err error) bool {
 	return locked(c.proc, func() bool { return c.ledger.MadeInside(p.of) })
 }
 
-// meetToClose is a Barrier that does not tell the program of a corruption of c, because Close does
-// not report it.
+// meetToClose begins a barrier whose Waits do not report a corruption of c, because Close does not
+// report it.
 func (c *Comm) meetToClose() *future.Future[struct{}] {
 	r := c.newRun()
 	f := r.promise.Future()
@@ -87,23 +87,23 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 	return f
 }
 
-// close ends the use of c at this rank. quiet says that this rank knows of no error under way.
+// close closes c at this rank. quiet says that this rank knows of no error under way.
 func (c *Comm) close() (quiet bool) {
 	c.proc.feed(func() { quiet = c.ledger.Close() })
 	return quiet
 }
 
-// discard closes c, which no program has used.
+// discard closes c, which was made but never given to the program. No other rank is waited for.
 func (c *Comm) discard() {
 	c.released.Store(true)
 	c.releasing.Store(true)
 	c.close()
 }
 
-// meetToRelease releases c, with the black channel, when all ranks have begun a second barrier, for
-// which no program waits, nor Run: an error may keep a rank from it. With the ULFM backend the barrier
-// would need ranks whose programs have ended, and they would count as dead. So the error channel
-// releases c there.
+// meetToRelease begins a second barrier, at whose end c can be released. Neither the program nor
+// Run waits for it, because an error may keep a rank from beginning it. It is for the black channel
+// only. With the ULFM backend ranks whose programs have ended would count as dead in the barrier,
+// so there the error channel finds out when c can be released.
 func (c *Comm) meetToRelease() {
 	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
@@ -114,21 +114,24 @@ func (c *Comm) meetToRelease() {
 	}))
 }
 
-// The error channel and the transport release a communicator when all ranks have closed it and no
-// error is under way: no error can follow then (H6). With the black channel, Close finds this out;
-// with the ULFM backend the error channel does. Only then does the communicator leave its family. Before
-// that, an error of an ancestor may have to tell another rank of an agreement (H5).
+// The error channel and the transport of a communicator are released when all ranks have closed it
+// and no error is under way, because no error can follow then (H6). With the black channel, Close
+// finds this out; with the ULFM backend the error channel does. With that backend the communicator
+// stays in its family until then, because the verdict of an ancestor may have to tell another rank
+// the decision of an agreement (H5).
 
+// release frees the error channel and the transport of c.
 func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
-// forget forgets c, which this rank has closed, when nothing is pending on it.
+// forget forgets c, which this rank has closed, as soon as no operation on it is pending. carryOut
+// calls it.
 func (c *Comm) forget() {
 	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
 	c.proc.forget()
 }
 
-// forgetIfIdle forgets c if nothing is pending on it at this rank. With the ULFM backend it also
-// waits until all ranks have closed c.
+// forgetIfIdle returns false if the program may wait for an operation on c. Otherwise it forgets c:
+// with the black channel at once, with the ULFM backend when all ranks have closed c.
 func (c *Comm) forgetIfIdle() (idle bool) {
 	switch {
 	case c.isPending():
@@ -141,8 +144,8 @@ func (c *Comm) forgetIfIdle() (idle bool) {
 	return true
 }
 
-// forgotten takes c out of its family. If there is an error by then, c stays, and the ledger asks
-// once more later.
+// forgotten removes c from its family. If c has an error by then, c stays, and the ledger has
+// forget called again later.
 func (c *Comm) forgotten() {
 	gone := false
 	c.proc.feed(func() { gone = c.ledger.Forgotten() })
@@ -161,16 +164,16 @@ func (c *Comm) isPending() (is bool) {
 	return is
 }
 
-// releaseWhenForgotten is called when all ranks have closed c, and when this rank has forgotten it.
-// The second of these calls releases c.
+// releaseWhenForgotten is called twice: when all ranks have closed c, and when this rank has
+// forgotten c. The second call releases c.
 func (c *Comm) releaseWhenForgotten() {
 	if c.releasing.Swap(true) {
 		c.release()
 	}
 }
 
-// left returns what the program of this rank has left behind; c is its first communicator. The
-// programs of all ranks of this process have returned.
+// left describes the failed futures and the messages that the program of this rank has left behind.
+// c is its first communicator. The programs of all ranks of this process have returned.
 func (c *Comm) left() []string {
 	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
 		return nil
@@ -183,9 +186,9 @@ func (c *Comm) left() []string {
 	return c.proc.leaks.all()
 }
 
-// leaveMessages notes the messages of c, from living ranks, that no receive has matched. It is called
-// when the program closes c or returns, because sends that wait end then, and again when all programs
-// have returned, for messages that have come since.
+// leaveMessages records the messages on c, from living ranks, that no receive has matched. It is
+// called when the program closes c or returns, because pending sends end then. It is called again
+// when all programs have returned, for messages that have arrived since.
 func (c *Comm) leaveMessages() {
 	if !c.proc.keeps || c.proc.hasErrors(&c.ledger) {
 		return
@@ -233,7 +236,7 @@ func (c *Comm) revoke() {
 	c.ulfm.Revoke()
 }
 
-// revoked ends pending operations, with ErrRevoked.
+// revoked notes that the rank by has revoked c, and ends pending operations with ErrRevoked.
 func (c *Comm) revoked(by int) {
 	first := false
 	c.proc.feed(func() { first = c.ledger.Revoked(by) })

@@ -59,8 +59,8 @@ func TestCloseDoesNotSwallowTheParentsError(t *testing.T) {
 	})
 }
 
-// A rank that has signalled an error, and was told another by that, has its own still to
-// come. Close waits for it: a peer that met it there would have closed the communicator.
+// A rank signals an error, and is told another one instead. Its own error is still under way. Close
+// waits for it, because a peer that met this rank in Close would have closed the communicator.
 func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
@@ -215,7 +215,8 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 }
 
 // A Close that has returned the corruption of a communicator that the closed one is derived from
-// has told it: every later operation ends with it (C4), even if an older ancestor has an error then.
+// has told it: every later operation ends with it (C4), even if an older ancestor has an error
+// then.
 func TestC4AfterClose(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
@@ -245,8 +246,8 @@ func TestC4AfterClose(t *testing.T) {
 	})
 }
 
-// P8: what is pending on a communicator that all have closed ends with an error of the one
-// that it was made from.
+// P8: operations that are pending on a communicator which all ranks have closed end with an error
+// of the communicator that it was made from.
 func TestPendingOnAClosedCommunicator(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {

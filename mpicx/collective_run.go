@@ -11,14 +11,14 @@ import (
 )
 
 // Collective operations: every rank of the communicator calls the same ones, in the same order and
-// with matching arguments. Buffers belong to the library until the future is done. A rank whose call
-// differs from a peer's gets an *MPIError that describes both calls, from this operation or the next
-// one that it waits for. Then all its operations on the communicator end with that error, until the
-// next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at once, and at the
-// ranks that wait for it, after about 100 ms.
+// with matching arguments. Buffers belong to the library until the future is done. A rank whose
+// call differs from a peer's gets an *MPIError that describes both calls, from this operation or
+// the next one that it waits for. Then all its operations on the communicator end with that error,
+// until the next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at
+// once, and at the ranks that wait for it, after about 100 ms.
 
-// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts. finish, if not
-// nil, is called when all messages have been received.
+// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts.
+// finish, if not nil, is called when all messages have been received.
 func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	return c.newRun().start(what.Word(), bad, a, finish)
 }
@@ -85,7 +85,7 @@ type ending interface {
 	operation
 }
 
-// freeRun returns a run that no operation has: the rank's own, if no call is under way.
+// freeRun returns a run that no operation uses. It is the rank's own if no call is pending.
 func (p *proc) freeRun() *collectiveRun {
 	if p.calls.Add(1) > 1 {
 		return idleRuns.Get().(*collectiveRun)
@@ -98,7 +98,7 @@ func (p *proc) freeRun() *collectiveRun {
 	return r
 }
 
-// idleRuns are the runs for reuse, besides the one that each rank keeps.
+// idleRuns has the unused runs, except for the one that each rank keeps.
 var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
 // A collectiveRun is the state of a collective operation that is not done. Afterwards it is reused.

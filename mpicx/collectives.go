@@ -83,7 +83,8 @@ func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) *future.Fut
 	return gatherv(c, signature.Gatherv, send, recv, counts, root)
 }
 
-// gatherv is Gatherv, or Scatterv, its inverse, between the root's buffer, whole, and a part at each rank.
+// gatherv is Gatherv, or Scatterv, its inverse, between the root's buffer, whole, and a part at
+// each rank.
 func gatherv[T any](c *Comm, kind signature.Kind, part, whole []T, counts []int, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())

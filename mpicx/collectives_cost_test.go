@@ -67,8 +67,8 @@ var shortCollectives = []struct {
 	}},
 }
 
-// What a short operation needs has served an earlier one, at every rank, but for futures: 16 of them
-// are two allocations.
+// What a short operation needs has served an earlier one, at every rank, but for futures: 16 of
+// them are two allocations.
 func TestShortCollectivesAllocateNothing(t *testing.T) {
 	oneProcess(t)
 	if buildtags.Race {

@@ -98,21 +98,21 @@ type inside Comm
 // A lineage is one rank's record of the world and of the communicators that Replace has made of
 // it, one after another.
 type lineage struct {
-	// pool is the parent of all of them if the job has spares or fresh ranks: the communicator
-	// of all ranks of the job, which the program does not see. workers are the ranks that begin
-	// in the world.
-	pool     *Comm // nil: neither spares nor fresh ranks
-	workers  []int
-	replaces turns // calls of Replace
-	// recruiter and start are set if there are fresh ranks instead of spares. start has a rank
-	// of the pool started, if it was not.
+	// pool is the communicator of all ranks of a job with spares or fresh ranks: the parent of
+	// the world and of the communicators that Replace makes. The program does not see it. It is
+	// nil if there are neither spares nor fresh ranks.
+	pool     *Comm
+	workers  []int // the ranks of the pool that begin in the world
+	replaces turns // orders the calls of Replace
+	// recruiter and start are set if the job has fresh ranks, and not spares. start starts a
+	// rank of the pool, unless it has been started before.
 	recruiter *recruiter
 	start     func(rank int)
 
-	mu       sync.Mutex
-	is       succession
-	newest   *Comm
-	registry *registry // nil: the rank has made no Intercomm
+	mu       sync.Mutex // protects the following fields
+	is       succession // the succession of the newest communicator
+	newest   *Comm      // the world, or the last communicator that Replace made; nil: none yet
+	registry *registry  // nil: the rank has not called CreateIntercomm
 }
 
 // upTo returns 0 to n-1.
@@ -226,9 +226,9 @@ func (c *Comm) hasRaised() bool { return locked(c.proc, c.ledger.HasRaised) }
 
 func (c *Comm) isUnwinding() bool { return locked(c.proc, c.ledger.Unwinding) }
 
-// knows returns false if c is corrupted and the program does not know it. An operation that
-// it begins then belongs before the corruption, and must not match those of ranks that repair
-// c.
+// knows returns false if c is corrupted and the program was not told. An operation that the
+// program then begins belongs before the corruption. It must not match the operations of ranks
+// that repair c.
 func (c *Comm) knows() bool { return locked(c.proc, c.ledger.Knows) }
 
 // An operation is an operation of the program, behind a request or a collective.

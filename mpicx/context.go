@@ -10,21 +10,22 @@ import (
 
 // scope is a running Try, TryAll or Guard, and the context of its function.
 type scope struct {
-	context.Context // ends with the function, or by an error that the function is to be told of
+	context.Context // ends with the function, or by the first error that concerns the scope
 	cancel          context.CancelCauseFunc
 	comm            *Comm
-	outer           context.Context // the context around the call; revived, if a peer's error had ended it
+	outer           context.Context // the context of the call, or one that alive made from it
 	entry           *ledger.Scope   // comm.proc.mu protects it
 
-	// own ends by errors of this scope alone, even if the context has ended before or in vain. It is made
-	// when it is first needed; nil before. comm.proc.mu protects it.
+	// own ends by an error of this scope, or when the scope closes. So it still tells of an error
+	// if Context has ended before, for another reason. It is nil until it is first needed; endOwn
+	// ends it. comm.proc.mu protects both.
 	own    context.Context
 	endOwn context.CancelCauseFunc
 }
 
-// enterScope opens a scope on c inside the scopes of ctx. Its context ends with the first error
-// that concerns it. If ctx belongs to a scope that an error has ended and that is over,
-// enterScope returns that error (T3).
+// enterScope opens a scope on c inside the scopes of ctx. The scope's context ends with the first
+// error that concerns it. If ctx belongs to a scope that is over and that an error has ended,
+// enterScope returns that error (T3), and the scope is not open.
 func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
 	ctx = alive(ctx)
 	s := &scope{comm: c, outer: ctx}
@@ -44,7 +45,8 @@ func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
 
 type scopeKey struct{}
 
-// Value finds the scope itself from contexts derived from it.
+// Value implements context.Context. Under scopeKey it returns the scope itself, by which scopeOf
+// finds the scope of a derived context.
 func (s *scope) Value(key any) any {
 	if key == (scopeKey{}) {
 		return s
@@ -93,14 +95,15 @@ func (p *proc) hasLeft(ctx context.Context) bool {
 	return false
 }
 
-// endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if there
-// is none, cause.
+// endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if
+// there is none, cause.
 func (p *proc) endOf(ctx context.Context, cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return cmp.Or(p.overBy(ctx), cause)
 }
 
+// isOver says whether the scope's function has returned.
 func (s *scope) isOver() bool {
 	s.comm.proc.mu.Lock()
 	defer s.comm.proc.mu.Unlock()
@@ -170,8 +173,8 @@ func (r *revived) Value(key any) any {
 	return r.Context.Value(key)
 }
 
-// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns one
-// that has not ended.
+// alive returns a context for a scope that begins in ctx. If ctx has ended in vain, alive returns
+// one that has not ended.
 func alive(ctx context.Context) context.Context {
 	alive := ctx
 	for s := interrupted(alive); s != nil && s.inVain(); s = interrupted(alive) {
@@ -196,8 +199,8 @@ func (s *scope) inVain() bool {
 	return s.entry.InVain()
 }
 
-// within returns a context derived from ctx, which is a context outside some of the scopes
-// of in. It also ends by errors of those of these scopes that concern it.
+// within returns a context derived from ctx that also ends by errors of some scopes: those of the
+// context in that are inside ctx and for which concerns returns true.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
 		if own := s.ownErrors(); concerns(s) {
@@ -225,7 +228,7 @@ func (s *scope) ownErrors() context.Context {
 	return s.own
 }
 
-// end ends the scope's context.
+// end ends the scope's context, and own if there is one, with this cause.
 func (s *scope) end(cause error) {
 	s.cancel(cause)
 	s.comm.proc.mu.Lock()

@@ -17,8 +17,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// C1, C4: who leaves Guard corrupts the communicator for all, waits for nobody,
-// and everything on it ends with the same error from then on.
+// C1, C4: a rank that leaves Guard by an error corrupts the communicator for all, and waits for no
+// other rank. From then on every operation on the communicator ends with the same error.
 func TestC1Guard(t *testing.T) {
 	leave := map[string]func(){
 		"panic":  func() { panic("boom") },
@@ -142,8 +142,7 @@ func TestC2OwnErrorIsNotLost(t *testing.T) {
 	})
 }
 
-// C3: the panic goes on, with its own stack, and Run returns it once the peers
-// have been told.
+// C3: the panic continues with its own stack. Run returns it when the peers have been told.
 func TestC3PanicGoesOn(t *testing.T) {
 	oneProcess(t)
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {

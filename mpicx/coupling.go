@@ -16,11 +16,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// How two groups that do not know each other make an Intercomm: all living ranks of both groups
-// have it, or all have an error (paper 003). Each group has two agreements:
+// This is how two groups that do not know each other make an Intercomm. In the end all living ranks
+// of both groups have it, or all have an error (paper 003). Each group has two agreements:
 //
 //   - It agrees that all members have called. Then its leader sends a letter to the other leader.
-//     So if a letter comes from a group, each living member will learn how the call ends.
+//     So if a letter comes from a group, all its living members will learn how the call ends.
 //   - It agrees on what its leader has received: the other group's letter, or the reason why there
 //     is none. So all living members know both groups, or none does.
 //
@@ -38,8 +38,8 @@ const intercommOp = "CreateIntercomm"
 
 // A group is one leader's letter to the other.
 type group struct {
-	Failure string          // why there is no Intercomm; the other fields are unused then
-	ID      uint64          // of the call
+	Failure string          // why there can't be an Intercomm; the other fields are then unused
+	ID      uint64          // identifies the group's call
 	Epoch   transport.Epoch // of the root: the communicator of all ranks of the job
 	Name    string
 	Members []int // the members' ranks in the root
@@ -49,12 +49,13 @@ type group struct {
 type coupling struct {
 	local    *Comm
 	leader   *bridging // nil: this rank is not the leader
-	own      group
+	own      group     // the letter of this rank's group
 	registry *registry
 	future   *future.Future[*Intercomm]
 	end      func(*Intercomm, error)
 
-	// The epoch, and the tags or numbers, of the group's two barriers or agreements.
+	// The epoch of the call, and what identifies the group's two exchanges: the tags of their
+	// messages with the black channel, or the two agreements with the ULFM backend.
 	epoch          transport.Epoch
 	tags           [2]int
 	called, learnt errchan.Agreement
@@ -92,7 +93,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		k.leader.exchange(group{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)
 	}
-	// If local is corrupted meanwhile, Waits have the result.
+	// If local is corrupted in the meantime, Waits still return the result.
 	k.future, k.end = begins[*Intercomm](local, intercommOp, ledger.TakeToRepair)
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {
@@ -102,7 +103,8 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 	return k.future
 }
 
-// begin takes the rank's places in the order of what is called on local.
+// begin reserves the numbers of the group's exchanges, in the order of the collective calls on
+// local, and fills in the group's letter.
 func (k *coupling) begin() (err error) {
 	c := k.local
 	if k.epoch, err = c.begin(intercommOp); err != nil {
@@ -148,7 +150,8 @@ func (c *Comm) registry() (*registry, error) {
 	return g, err
 }
 
-// meet begins the group's first agreement: that all members have called.
+// meet begins the group's first agreement: that all members have called. bad is the error of this
+// rank's arguments, or nil.
 func (k *coupling) meet(bad error) {
 	k.agree(0, k.called, bad == nil, nil, func(_ []byte, err error) {
 		if bad != nil {
@@ -168,8 +171,8 @@ func (k *coupling) meet(bad error) {
 }
 
 // lead exchanges letters with the other leader, and then begins the group's second agreement. It
-// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a receive
-// that no message matches.
+// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a
+// receive that no message matches.
 func (k *coupling) lead() {
 	var done atomic.Bool
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
@@ -192,8 +195,9 @@ type completer func(*transport.Request)
 
 func (f completer) Completed(r *transport.Request) { f(r) }
 
-// agree begins the group's agreement with the given number and id; with the black channel, the
-// barrier. done gets the greatest note. It is nil if this rank does not need the result.
+// agree begins the group's agreement with the given number and id. With the black channel it begins
+// an exchange of the notes instead. done gets the greatest note of all members. It is nil if this
+// rank does not need the result.
 func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byte, done func(note []byte, err error)) {
 	c := k.local
 	if c.ulfm == nil {
@@ -211,7 +215,7 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 		})
 		return
 	}
-	// A rank that a mismatch has halted must not wait for others, which wait for its messages.
+	// A rank that a mismatch has halted must not wait for others: they wait for its messages.
 	w := c.watch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.future))
 	c.ulfm.Propose(id, assent(flag, note), func(d *errchan.Decision, over error) {
 		c.t.Cancel(&w.request)
@@ -226,6 +230,7 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 	})
 }
 
+// assent returns a proposal for an agreement of CreateIntercomm. flag says that this rank consents.
 func assent(flag bool, note []byte) errchan.Proposal {
 	p := errchan.Proposal{Call: errchan.CreateIntercomm, Note: note}
 	if flag {
@@ -234,14 +239,14 @@ func assent(flag bool, note []byte) errchan.Proposal {
 	return p
 }
 
-// exchange carries out an algorithm.
+// exchange starts the collective algorithm a on t. done gets its error.
 func (k *coupling) exchange(t transport.Comm, e transport.Epoch, tag int, a collective.Algorithm, done ender) {
 	x := &collective.Exchange{Name: intercommOp, Signature: call{Kind: signature.CreateIntercomm}.Word()}
 	x.Start(t, e, tag, a, done)
 }
 
-// against returns g, with a Failure if it can't have an Intercomm with own. size is the number of
-// ranks of the root.
+// against returns g, the other group's letter. If the two groups can't make an Intercomm, the
+// result has a Failure. size is the number of ranks of the root.
 func (g group) against(own group, size int) group {
 	why := ""
 	switch {
@@ -258,7 +263,7 @@ func (g group) against(own group, size int) group {
 	return g
 }
 
-// learned takes the result of the second agreement: what the leader has received.
+// learned handles the result of the second agreement: the letter that the leader has received.
 func (k *coupling) learned(note []byte, err error) {
 	var other group
 	switch {
@@ -348,10 +353,10 @@ func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
 	return nil
 }
 
-// A bridging is the leader's part: a letter each way.
+// A bridging is the leader's part: it sends one letter to the other leader, and receives one.
 type bridging struct {
 	bridge    *Comm
-	peer, tag int
+	peer, tag int // the other leader's rank on the bridge, and the tag of the letters
 	epoch     transport.Epoch
 	err       error       // why no letters can be exchanged
 	got       func(group) // gets the other's letter; nil: nobody waits for it
@@ -390,7 +395,7 @@ func (b *bridging) exchange(own group, got func(group)) {
 	b.bridge.t.Isend(&transport.Request{Buf: letter, Peer: b.peer, Tag: b.tag, Mode: transport.Shared, Epoch: b.epoch, Signature: valueSignature, Done: completer(func(*transport.Request) {})})
 }
 
-// Completed takes the other's letter.
+// Completed receives the other leader's letter.
 func (b *bridging) Completed(r *transport.Request) {
 	if b.got == nil {
 		return
@@ -408,5 +413,6 @@ func (b *bridging) Completed(r *transport.Request) {
 	b.got(other)
 }
 
-// Awaited makes a leader that has returned count as dead.
+// Awaited says that this leader waits for the letter. The other leader then counts as dead if its
+// program has returned.
 func (b *bridging) Awaited() bool { return b.got != nil }

@@ -42,9 +42,9 @@ func (c *Comm) Errhandler() Errhandler {
 	return Errhandler(c.errhandler.Load())
 }
 
-// propagates says whether all ranks are told when this rank meets a death, or its program
-// ends by an error. With the black channel they always are: a peer has no other way to
-// learn of it.
+// propagates says whether all ranks are told when an operation of this rank meets a death, or when
+// an error ends its program. With the black channel they always are, because a peer can't learn of
+// it in another way.
 func (c *Comm) propagates() bool {
 	return c.ulfm == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
 }
@@ -90,15 +90,15 @@ func (c *Comm) died(rank int) {
 	first := locked(c.proc, func() bool { return c.ledger.Died(rank) })
 	lose := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
-	c.proc.feed(func() { // without disturbing: an output may lead back to here, and a logger may block
+	c.proc.feed(func() { // not with disturbing held: an output may call died, and a logger may block
 		if lose {
 			c.ledger.Lose()
 		}
 	})
 }
 
-// learn notes the dead of an agreement's decision. This rank is one of them if its program has
-// ended; its process lives, and joins the rounds that others open because of that.
+// learn notes the deaths that an agreement has found. If the program of this rank has ended, this
+// rank may be among them. Its process lives, and joins the rounds that other ranks then open.
 func (c *Comm) learn(dead []int) {
 	for _, r := range dead {
 		if r != c.rank {
@@ -107,9 +107,10 @@ func (c *Comm) learn(dead []int) {
 	}
 }
 
-// disturb makes Waits on pending receives from AnySource return err, because a possible sender
-// has died, or wait again if err is nil. Under ErrorsPropagate it disturbs none, and returns
-// true if there are any, because all ranks have to be told then. The caller holds disturbing.
+// disturb makes Waits for pending receives from AnySource return err, because a possible sender has
+// died. If err is nil, it makes them wait again. Under ErrorsPropagate it changes nothing, and
+// returns true if there are such receives: all ranks then have to be told. The caller holds
+// c.disturbing.
 func (c *Comm) disturb(err error) (lose bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
@@ -140,15 +141,15 @@ func (c *Comm) receiving(peer int) {
 // lose gives all ranks a *CommCorruptedError because of a death.
 func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
 
-// needed returns the error of an operation that needs a dead rank or, with AnySource, one
-// of several that are all dead.
+// needed returns the error of an operation that needs a dead rank. rank is AnySource if the
+// operation needs one of several ranks and all of them are dead.
 func (c *Comm) needed(op string, rank int) error {
 	if rank == AnySource {
 		all := c.Failed()
 		slices.Sort(all)
 		return c.met(&ProcFailedError{Ranks: all})
 	}
-	c.ulfm.Died(rank) // which may not know of the death yet
+	c.ulfm.Died(rank) // the error channel may not know of the death yet
 	c.died(rank)
 	err := &ProcFailedError{Ranks: []int{rank}}
 	if c.propagates() && c.isClosed() { // nobody can be told (F2)
@@ -157,8 +158,9 @@ func (c *Comm) needed(op string, rank int) error {
 	return c.met(err)
 }
 
-// brokenBy returns the failures for an error of the transport. c is the rank's first communicator, in
-// which a rank has the number of its process. Of a process without a rank there is no failure.
+// brokenBy returns the failures to report for an error of the transport. c is the rank's first
+// communicator, in which ranks are numbered like processes. If the error is that of a process that
+// has no rank in c, there are no failures.
 func (c *Comm) brokenBy(cause error) []Failure {
 	f := newFailure(cause, 1)
 	f.Rank = c.rank
@@ -171,8 +173,8 @@ func (c *Comm) brokenBy(cause error) []Failure {
 	return []Failure{f}
 }
 
-// whoReturned divides ranks that are gone into those that have died, and those whose programs are known to
-// have returned.
+// whoReturned divides ranks that are gone into two groups: the programs of the second are known to
+// have returned, and the first counts as dead.
 func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
 	for _, r := range gone {
 		if c.t.HasReturned(r) {
@@ -184,8 +186,9 @@ func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
 	return dead, returned
 }
 
-// met returns err. Under ErrorsPropagate all ranks are told of the death, and the program gets
-// the corruption instead of err.
+// met returns err, the error of an operation of this rank that has met a death. Under
+// ErrorsPropagate it has all ranks told of the death; the program then gets the corruption instead
+// of err.
 func (c *Comm) met(err *ProcFailedError) error {
 	_, err.returned = c.whoReturned(err.Ranks)
 	if c.propagates() {

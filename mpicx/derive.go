@@ -43,13 +43,14 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	return f
 }
 
-// derive makes a communicator and its error channel. Errors of c interrupt it.
+// derive makes a communicator from c, and its error channel. Errors of c are errors of it too.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string) (*Comm, error) {
 	return c.deriveUnder(c, name, false, members, worldRanks, called)
 }
 
-// deriveUnder is derive of a communicator that errors of parent interrupt instead of errors of c.
-// agreed says that all ranks make it, no matter which errors come in the meantime.
+// deriveUnder is like derive, but the parent of the new communicator, whose errors are also its
+// errors, is parent instead of c. agreed says that all ranks make the communicator, no matter which
+// errors come in the meantime.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
 	name.Generation = parent.ledger.Generation() + 1
 	t, err := c.t.Sub(name, members)
@@ -71,8 +72,8 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in the meantime", c.name)
 }
 
-// newComm makes a communicator over t. It can be used when it is open. from is the communicator
-// that it is made from, nil for the world. Errors of parent are its errors too.
+// newComm makes a communicator over t. It can be used after open. from is the communicator from
+// which it is made; nil for the world. Errors of parent are its errors too.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
@@ -111,9 +112,10 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	return late
 }
 
-// agreed returns a function that ends the call what, whose future has the cell. The function gets
-// the new communicator or an error, and passes the result to end. With the ULFM backend all ranks
-// agree on the result first: all have the communicator, or all have an error.
+// agreed returns a function that ends a call that makes a communicator. what describes the call,
+// and its future has the cell. The function gets the new communicator or an error, and passes the
+// result to end. With the ULFM backend all ranks first agree on the result: all get the
+// communicator, or all get an error.
 func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
 	op := what.Kind().String()
 	if c.ulfm == nil {
@@ -133,7 +135,7 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 			}
 			c.t.Cancel(&w.request)
 			if err != nil && made != nil {
-				if over == ErrRevoked { // other ranks may have it, and wait for this rank there
+				if over == ErrRevoked { // other ranks may have made it, and wait for this rank on it
 					made.revoke()
 				}
 				made.close()
@@ -160,11 +162,11 @@ func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over 
 	return nil
 }
 
-// assembled begins an operation that makes communicators of the ranks of c. The ranks exchange
-// their wishes by a. Then choose returns the members of the communicator that this rank is in, or
-// nil if it is in none. end makes the result from the new communicator. If bad is not nil, this rank's
-// arguments are bad: its future has that error at once, and a tells the other ranks, at which choose
-// returns an error.
+// assembled begins an operation that makes communicators of the ranks of c. The algorithm a
+// exchanges the arguments of all ranks. Then choose returns the members of the communicator that
+// this rank is in, or nil if it is in none. end makes the result from the new communicator. If bad
+// is not nil, this rank's arguments are bad. Its future then ends with bad at once, and a tells the
+// other ranks, at which choose returns an error.
 func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, bad error, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
 	op := kind.String()
 	c.notInReduction("begins", op)
@@ -181,7 +183,7 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 			result = end(d)
 		}
 		if bad != nil {
-			err = nil // its future has that
+			err = nil // the program already has bad from the future that assembled returned
 		}
 		over(result, err)
 	})
@@ -210,9 +212,9 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 // A part is the members of one of the communicators that one call makes. The ranks of a process
 // share it.
 type part struct {
-	color      int   // tells it apart from the others
-	members    []int // nil: all
-	worldRanks []int
+	color      int   // distinguishes it from the others
+	members    []int // ranks in the communicator of the call; nil: all
+	worldRanks []int // of the members
 }
 
 // A watch makes Waits for an agreement return a mismatch of collective calls, because the call of
@@ -242,9 +244,9 @@ func (w *watch) Completed(r *transport.Request) {
 
 func (w *watch) making() string { return w.op }
 
-// openChannel makes the error channel of c, over a duplicate of it. byDup says that Dup makes c: a
-// rank may then have its side while the program of another rank has not come to Dup. A rank that has
-// its side of a Split knows that the programs of all ranks have come to it.
+// openChannel makes the error channel of c, over dup, a duplicate of it. byDup says that Dup makes
+// c: one rank may then have its side of c before the program of another rank calls Dup. A rank that
+// has its side of a communicator from Split knows that the programs of all ranks have called Split.
 func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
 	if c.proc.backend == hook.ULFM {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
@@ -270,7 +272,7 @@ func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
 	return a.channel
 }
 
-// assenting is the client of a channel of openAssent, on which no errors come.
+// assenting is the client of a channel that openAssent opens. No errors come on such a channel.
 type assenting struct{ channel *ulfmbackend.Channel }
 
 var _ errchan.ULFMClient = (*assenting)(nil)

@@ -85,10 +85,11 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 	return c.diagnosis(said, ranks), nil
 }
 
-// asked returns the communicator on which the members of c are asked, and their ranks there: of c
-// and its ancestors, the one nearest to the world that is not closed and has all members of c. A rank
-// that has not come to the Dup of c has no side of c itself. The pool of a job with fresh ranks is left
-// out, because some of its ranks may not have been started.
+// asked returns the communicator on which Diagnose asks the members of c, and their ranks there. It
+// is not always c: a rank whose program has not reached the Dup that makes c has no side of c. Of c
+// and its ancestors, asked chooses the one nearest to the world that is not closed and has all
+// members of c. It leaves out the pool of a job with fresh ranks, because some of its ranks may not
+// have been started.
 func (c *Comm) asked() (w *Comm, ranks []int) {
 	var line []*Comm
 	for a := c; a != nil; a = a.parent {
@@ -123,7 +124,9 @@ func (c *Comm) ranksOf(d *Comm) []int {
 	return ranks
 }
 
-// ask asks all ranks of c. It returns the answers that have come when ctx ends, by rank.
+// ask asks all ranks of c, for the reason why, and waits until all have answered or ctx ends. It
+// returns the answers so far, by rank, and a rank that asked for the same reason at the same time;
+// -1: none. If answers are missing after a second, it asks more insistently.
 func (c *Comm) ask(ctx context.Context, why diagnosis.Why) (said map[int]string, rival int) {
 	turn := c.side.Turn()
 	select {
@@ -146,7 +149,7 @@ func (c *Comm) ask(ctx context.Context, why diagnosis.Why) (said map[int]string,
 	return c.side.End()
 }
 
-// awaitAnswers waits until all have answered, or ctx has ended.
+// awaitAnswers waits until all ranks have answered, or ctx has ended.
 func (c *Comm) awaitAnswers(ctx context.Context) (all bool) {
 	for {
 		changed := c.side.Incomplete()
@@ -156,8 +159,8 @@ func (c *Comm) awaitAnswers(ctx context.Context) (all bool) {
 	}
 }
 
-// diagnosis returns the answers of the members of c. ranks are their ranks on the communicator where
-// they were asked.
+// diagnosis makes a Diagnosis of c from the answers. said has the answers by rank on the
+// communicator on which the ranks were asked. ranks has the rank there of each member of c.
 func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	d := &Diagnosis{Differs: -1}
 	mine := make(map[int]string)
@@ -187,23 +190,23 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	return d
 }
 
-// A reporter prints which operations the ranks of a job are in, as Diagnose does: when the deadline of
-// the context of Run or Initialize has passed, and when the signal comes that MPICX_DIAGNOSE names. It
-// asks the ranks shortly before the deadline, because the deadline ends their Waits. Each process has
-// a reporter. If several are about to print the same, only that of the first rank does.
+// A reporter prints a Diagnosis of a job on two occasions: when the deadline of the context of Run
+// or Initialize has passed, and when the signal that MPICX_DIAGNOSE names arrives. It asks the
+// ranks shortly before the deadline, because the deadline ends their Waits. Each process has a
+// reporter. If several are about to print the same, only the one of the first rank prints.
 type reporter struct {
 	ctx     context.Context // of Run
 	out     io.Writer
 	running context.Context // until stop is called
 	stop    context.CancelFunc
 	stopped chan struct{} // nil: there is nothing to report
-	last    error         // the job's error at this process, when running has ended
+	last    error         // the job's error at this process; set before running ends
 
-	mu    sync.Mutex
-	roots []*Comm // the first communicators of the ranks of this process
+	mu    sync.Mutex // protects roots
+	roots []*Comm    // the first communicators of the ranks of this process
 }
 
-// report starts a reporter. end stops it.
+// report starts a reporter. The caller stops it by end.
 func report(ctx context.Context, o *options) *reporter {
 	r := &reporter{ctx: ctx, out: o.set.Diagnoses}
 	r.running, r.stop = context.WithCancel(context.Background())
@@ -248,16 +251,16 @@ func (r *reporter) end(err error) {
 	}
 }
 
-// add notes a rank of this process.
+// add adds a rank of this process, given its first communicator.
 func (r *reporter) add(root *Comm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.roots = append(r.roots, root)
 }
 
-// asker returns the communicator on which the ranks are asked: the largest that is not closed, of
-// the first living rank of this process. In a job with fresh ranks it is the newest that Replace has
-// made. asker returns nil if there is none.
+// asker returns the communicator on which this process asks the ranks. It belongs to the first
+// living rank of this process. In a job with fresh ranks it is the newest communicator that Replace
+// has made; otherwise it is the largest one that is not closed. asker returns nil if there is none.
 func (r *reporter) asker() *Comm {
 	r.mu.Lock()
 	roots := slices.Clone(r.roots)
@@ -281,8 +284,10 @@ func (r *reporter) asker() *Comm {
 	return widest
 }
 
+// run asks and prints until running ends. due fires shortly before end, the deadline of the job.
+// Each value of signals is a request for a Diagnosis.
 func (r *reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Signal) {
-	found := "" // what was found before the deadline
+	found := "" // the text to print if the deadline passes
 	passed := r.ctx.Done()
 	for {
 		select {

@@ -15,9 +15,10 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// The dead are named, and those whose processes are stopped; rank 1 is asked by rank 0 at first, which is
-// stopped. How long a machine takes until all are where they are to be found is unknown, so rank 3 asks until
-// they are there, and rank 0 continues only then.
+// A Diagnosis names the ranks that are dead, and those whose processes are stopped. At first the
+// question reaches rank 1 only through rank 0, which is stopped. It is unknown how long a machine
+// takes until all ranks are in their operations. So rank 3 asks until they are, and rank 0
+// continues only then.
 func TestDiagnoseOfProcesses(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const want = "ranks 1, 4: Recv from rank 3, tag 1 on world; rank 3: computing: nothing pending; " +

@@ -32,7 +32,7 @@ func compute(world *mpicx.Comm) error {
 	return world.Err()
 }
 
-// hangs are those that beginners write.
+// hangs are programs that hang, as beginners write them.
 var hangs = map[string]hang{
 	"all but one in a Barrier": {4, func(ctx context.Context, world *mpicx.Comm) error {
 		dup := world.Dup().MustGet(ctx)
@@ -187,7 +187,7 @@ func TestDiagnoseHangs(t *testing.T) {
 	})
 }
 
-// So it is where ranks are processes: mpicxrun's, or those that a launcher has started.
+// The same with ranks that are processes, which mpicxrun or another launcher has started.
 func TestDiagnoseHangsOfProcesses(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(hangs)) { // at all processes alike
 		h := hangs[name]
@@ -337,7 +337,8 @@ func TestDiagnoseRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Who waits for too short a time is told who has not answered: here nobody may.
+// If Diagnose waits for too short a time, NoAnswer lists the ranks that have not answered: here
+// possibly all.
 func TestDiagnoseInNoTime(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		ended, cancel := context.WithCancel(ctx)
@@ -349,7 +350,7 @@ func TestDiagnoseInNoTime(t *testing.T) {
 	})
 }
 
-// answered is how many ranks have.
+// answered returns the number of ranks that have answered.
 func answered(d *mpicx.Diagnosis) (n int) {
 	for _, g := range d.Groups {
 		n += len(g.Ranks)

@@ -10,8 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// doing says which operation this rank is in, in words that are the same at all ranks in the same
-// operation. c is the rank's first communicator. It is called by the goroutine that takes a question.
+// doing says which operation this rank is in. All ranks in the same operation return the same
+// text, so that a Diagnosis can group them. c is the rank's first communicator. The goroutine that
+// receives a question calls it.
 func (c *Comm) doing() string {
 	at := c.proc.stage.Load()
 	switch {
@@ -37,13 +38,13 @@ func (c *Comm) doing() string {
 	return "computing: nothing pending"
 }
 
-// doing is what is found on a rank's communicators.
+// A doing lists the operations that are found on a rank's communicators.
 type doing struct {
-	awaited, pending []string // operations that goroutines wait for, and others
+	awaited, pending []string // pending operations: with a goroutine that waits, and without
 	last             []string // the last collective operation of each communicator
 }
 
-// list returns the first few.
+// list joins the first few of all, and says how many more there are.
 func (d *doing) list(all []string) string {
 	const most = 4
 	if more := len(all) - most; more > 0 {
@@ -52,7 +53,7 @@ func (d *doing) list(all []string) string {
 	return strings.Join(all, " and ")
 }
 
-// look adds what is found on c and on the communicators derived from it.
+// look adds the operations on c and on the communicators derived from it.
 func (d *doing) look(c *Comm) {
 	add := func(to *[]string, text string) {
 		if !slices.Contains(*to, text) {
@@ -84,21 +85,21 @@ func (d *doing) look(c *Comm) {
 	}
 }
 
-// isAwaited says whether a goroutine waits for the operation of a request, and whether the operation
-// is the program's.
+// isAwaited says whether a goroutine waits for the operation of a request. known says whether the
+// program knows of the operation, or waits in it.
 func isAwaited(r *transport.Request) (awaited, known bool) {
 	if o := operationOf(r); o != nil {
 		return o.cell().Awaited(), true
 	}
 	if x, ok := r.Done.(*collective.Exchange); ok {
-		_, awaited = x.Ender().(ender) // it is TryAll's, which waits at once
+		_, awaited = x.Ender().(ender) // it belongs to TryAll, which waits at once
 		return awaited, awaited
 	}
 	_, awaited = r.Done.(*onlyError)
 	return awaited, awaited
 }
 
-// called returns the name of a request's operation, the same at all ranks that are in it.
+// called returns the name of a request's operation. It is the same at all ranks in the operation.
 func (c *Comm) called(r *transport.Request) string {
 	number := transport.CollectiveNumber(r.Tag)
 	switch done := r.Done.(type) {
@@ -114,7 +115,8 @@ func (c *Comm) called(r *transport.Request) string {
 	return c.describe(r) + " on " + c.name + inEpoch(r.Epoch)
 }
 
-// numbered returns the name of a collective operation. Agreements have no number.
+// numbered adds to the name of a collective operation its number, communicator and epoch, such as
+// "Barrier #17 on world". The number is left out for agreements.
 func (c *Comm) numbered(name string, seq int, e transport.Epoch) string {
 	if seq >= transport.Agreements {
 		return name + " on " + c.name + inEpoch(e)
@@ -122,7 +124,7 @@ func (c *Comm) numbered(name string, seq int, e transport.Epoch) string {
 	return fmt.Sprintf("%s #%d on %s%s", name, seq, c.name, inEpoch(e))
 }
 
-// inEpoch names an epoch, except the first.
+// inEpoch returns the text that names an epoch. It is "" for the first.
 func inEpoch(e transport.Epoch) string {
 	if e == 0 {
 		return ""
@@ -149,7 +151,7 @@ func (c *Comm) Blocked() []string {
 	return lines
 }
 
-// byName returns the family of c by name, so the order does not change.
+// byName returns what derived returns, sorted by name, so that the order is the same each time.
 func (c *Comm) byName() []*Comm {
 	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 }

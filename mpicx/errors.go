@@ -107,8 +107,8 @@ type verdict struct {
 
 // member is a *Comm, as far as an error needs it.
 type member interface {
-	// whoReturned divides ranks that are gone into those that have died, and those whose programs are known to
-	// have returned.
+	// whoReturned divides ranks that are gone into those that have died, and those whose programs
+	// are known to have returned.
 	whoReturned(gone []int) (dead, returned []int)
 }
 
@@ -290,14 +290,14 @@ var (
 	ErrProcFailedPending = errors.New("mpicx: a possible sender has died; the receive is still pending") // MPI_ERR_PROC_FAILED_PENDING
 )
 
-// ErrFenced is what every Wait, and Run, return at a process that lives but has been declared
-// dead: its machine was silent for longer than the detector waits, and the other ranks no
-// longer count on it. Test for it with errors.Is. The process cannot come back. It should save
-// what only it has, and exit.
+// ErrFenced is what every Wait, and Run, return at a process that lives but has been declared dead:
+// its machine was silent for longer than the detector waits, and the other ranks no longer count on
+// it. Test for it with errors.Is. The process cannot come back. It should save what only it has,
+// and exit.
 //
-// A process that is stopped, or computes without a Wait, gets no error, and could still write files.
-// On Linux the processes of its machine that are not declared dead themselves kill it, if it has not
-// returned from Run within a period of the detector.
+// A process that is stopped, or computes without a Wait, gets no error, and could still write
+// files. On Linux the processes of its machine that are not declared dead themselves kill it, if it
+// has not returned from Run within a period of the detector.
 var ErrFenced error = transport.ErrFenced
 
 // ErrNoQuorum is what a process gets that knows at most half of the job's processes to be
@@ -465,8 +465,9 @@ func jobOver(op, comm string) error {
 	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
-// unsupported returns the error of an operation that only the ULFM backend has, on a communicator with
-// the error of, or nil. It does not wrap that: a program that repeats a repair after it would do so for ever.
+// unsupported returns the error of an operation that only the ULFM backend has, on a communicator
+// with the error of, or nil. It does not wrap that: a program that repeats a repair after it would
+// do so for ever.
 func unsupported(op string, of error) *MPIError {
 	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
 	if of != nil {

@@ -65,8 +65,8 @@ func ExampleComm_Signal_watcher() {
 	// watcher: mpicx: error propagated from rank 0: disk full
 }
 
-// A listener outlives the function that began it. What it waits for ends with the error, and so does
-// what it begins later with the context of the Try.
+// A listener outlives the function that began it. What it waits for ends with the error, and so
+// does what it begins later with the context of the Try.
 func ExampleComm_Try_listener() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		var listener sync.WaitGroup

@@ -34,8 +34,8 @@ func ExampleSendrecv() {
 	// rank 2: 1, by 1 elements
 }
 
-// Work of several kinds, which its tag tells, and of any length. Several goroutines could do this at
-// the same time: nobody else gets a message that Mprobe has taken.
+// Work of several kinds, which its tag tells, and of any length. Several goroutines could do this
+// at the same time: nobody else gets a message that Mprobe has taken.
 func ExampleComm_Mprobe() {
 	const numbers, text = 1, 2
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {

@@ -2,13 +2,14 @@ package mpicx
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// Held returns how many requests of the rank have not ended, and how many messages to it wait for receives.
+// Held returns how many requests of the rank have not ended, and how many messages to it wait for
+// receives.
 func (c *Comm) Held() (requests, messages int) {
 	return len(transport.Pending(c.t)), c.t.(interface{ Kept() int }).Kept()
 }
 
-// Underway returns how many requests of this process MPI has, and how many buffers are pinned for it, except
-// those that wait for packets.
+// Underway returns how many requests of this process MPI has, and how many buffers are pinned for
+// it, except those that wait for packets.
 func Underway() int {
 	processes.Lock()
 	defer processes.Unlock()

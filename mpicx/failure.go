@@ -30,7 +30,7 @@ type Failure struct {
 	path  string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
-// encodePath returns the path of a Try call as a Failure has it.
+// encodePath returns the path of a Try call in the form in which a Failure stores it.
 func encodePath(path []int) string {
 	var b []byte
 	for _, k := range path {
@@ -51,8 +51,9 @@ func decodePath(s string) (path []int) {
 	return path
 }
 
-// placed returns the failures of the latest era, and the path of the innermost Try call that encloses them. The
-// era is the first number of a path. It is -1 if no failure has a path, and failures without one are of any era.
+// placed returns the failures of the latest era, and the path of the innermost Try call that
+// encloses them. The era is the first number of a path. It is -1 if no failure has a path, and
+// failures without one are of any era.
 func placed(failures []Failure) (latest []Failure, era int, place []int) {
 	era = -1
 	for _, f := range failures {
@@ -86,7 +87,7 @@ const MaxMessage = 1024
 
 func (f Failure) String() string { return fmt.Sprintf("rank %d%s", f.Rank, f.text()) }
 
-// text is what String has after the rank.
+// text returns the part of String after the rank.
 func (f Failure) text() (text string) {
 	if f.Code != 0 && !strings.HasPrefix(f.Message, "mpicx: ") { // an MPIError's text says more than its class
 		text = fmt.Sprintf(" (code %d)", f.Code)
@@ -230,7 +231,8 @@ func failuresOf(v *errchan.Verdict) []Failure {
 	}).([]Failure)
 }
 
-// expanded returns failures with those of the round before in place of those that are the same again.
+// expanded returns failures, in which each failure that only refers to the previous round is
+// replaced by the failures of that round.
 func expanded(failures []Failure, e *ledger.Error) []Failure {
 	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
 	prev := e.Comm.Previous()

@@ -131,8 +131,8 @@ func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
 	})
 }
 
-// A panic in a goroutine goes on where the group's error is returned, with the
-// goroutine's own stack: peers get a corruption, and Run the panic.
+// A panic in a goroutine continues where the group's error is returned, with the goroutine's own
+// stack. Peers get a corruption, and Run returns the panic.
 func TestGoroutinePanics(t *testing.T) {
 	oneProcess(t)
 	run := func(ctx context.Context, world *mpicx.Comm) error {

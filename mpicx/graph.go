@@ -57,8 +57,9 @@ func (g *Graph) neighborhood() *neighborhood {
 }
 
 // edges checks that both ranks of each edge have declared it. If they have, a digest of all edges
-// as their sources have declared them, minus one of all edges as their destinations have, is 0. This
-// reduction costs no more than a barrier. Only if the result is not 0 do all ranks get all edges.
+// as their sources have declared them, minus one of all edges as their destinations have, is 0.
+// This reduction costs no more than a barrier. Only if the result is not 0 do all ranks get all
+// edges.
 type edges struct {
 	from, to []int
 	rank     int
@@ -174,8 +175,8 @@ func NeighborAllgatherv[T any](g Neighborhood, send, recv []T, counts []int) *fu
 	})
 }
 
-// NeighborAlltoall sends the i-th part of send to the i-th destination, and receives the i-th part of
-// recv from the i-th source (MPI_Ineighbor_alltoall). All parts have the same length.
+// NeighborAlltoall sends the i-th part of send to the i-th destination, and receives the i-th part
+// of recv from the i-th source (MPI_Ineighbor_alltoall). All parts have the same length.
 func NeighborAlltoall[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
 	return exchange[T](g, call{Kind: signature.NeighborAlltoall}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
 		k.that(len(send)%max(len(n.to), 1) == 0, ClassCount, "send has %d elements, expected a multiple of the %d destinations", len(send), len(n.to))
@@ -196,8 +197,8 @@ func NeighborAlltoallv[T any](g Neighborhood, send []T, sendCounts []int, recv [
 	})
 }
 
-// exchange runs an operation on elements of type T. It calls split for the parts of the buffers, or for the error of
-// the arguments, which k is for.
+// exchange runs an operation on elements of type T. It calls split for the parts of the buffers, or
+// for the error of the arguments, which k is for.
 func exchange[T any](g Neighborhood, what call, split func(n *neighborhood, k check) (send, recv [][]byte, bad error)) *future.Future[struct{}] {
 	op := what.Kind.String()
 	if g == nil || g.neighborhood() == nil {

@@ -201,7 +201,7 @@ func TestCreateDiffers(t *testing.T) {
 	})
 }
 
-// Who is in which communicator, and in which order, of a Split of a Split.
+// The members of each communicator of a Split of a Split, and their order.
 func TestSplitOrders(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 7, func(ctx context.Context, world *mpicx.Comm) error {
@@ -259,7 +259,7 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 	return &onMachines{made, c.machines, world}, err
 }
 
-// Whose machine a rank shares, on the world and on what is derived from it.
+// The ranks on the same machine, on the world and on communicators derived from it.
 func TestSplitShared(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		for _, machines := range []int{1, 3, 7} {

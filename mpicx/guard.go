@@ -13,10 +13,10 @@ import (
 // in the paper (section III-A). Use it where a rank that fails does not rejoin the others. Where it
 // does, use [Comm.Try] or [Comm.TryAll].
 //
-// A corruption by a peer ends the context of fn. If fn then fails, Guard returns the corruption; if fn
-// returns nil, so does Guard, and the next operation returns the corruption. A rank that fails itself
-// waits for nobody: Guard returns the error that fn returned or threw. Panics other than thrown errors pass
-// through. Like Try, Guard catches only what is thrown in its own goroutine.
+// A corruption by a peer ends the context of fn. If fn then fails, Guard returns the corruption; if
+// fn returns nil, so does Guard, and the next operation returns the corruption. A rank that fails
+// itself waits for nobody: Guard returns the error that fn returned or threw. Panics other than
+// thrown errors pass through. Like Try, Guard catches only what is thrown in its own goroutine.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
 	if err := c.readyFor("Guard", ctx, fn); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 	return err
 }
 
-// orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank that
-// unwinds waits for nobody (C1).
+// orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank
+// that unwinds waits for no other rank (C1).
 func (s *scope) orCorruption(err error) error {
 	s.comm.proc.mu.Lock()
 	e, _ := s.entry.Failure()

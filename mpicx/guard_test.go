@@ -59,8 +59,8 @@ func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
 	})
 }
 
-// waitInGuard has n ranks wait for the end of a Guard's context, by which who unwinds,
-// each once first has returned nil.
+// waitInGuard has n ranks wait for the end of a Guard's context. Rank who ends it by unwinding.
+// Each rank first calls first, and continues when that has returned nil.
 func waitInGuard(t *testing.T, n, who int, backend mpicx.Option, first func(*mpicx.Comm) error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

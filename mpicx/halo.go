@@ -119,8 +119,8 @@ func newHalo[T any](g *Cart, cells []int, width int, corners bool) *Halo[T] {
 // A span is the indices from from up to, but not including, to.
 type span struct{ from, to int }
 
-// A side is what a rank exchanges with one neighbour: a layer of its cells for a layer of ghost
-// cells.
+// A side is the exchange with one neighbour: the rank sends a layer of its cells, and receives a
+// layer of ghost cells.
 type side[T any] struct {
 	peer          int
 	cells, ghosts layer[T]
@@ -171,7 +171,8 @@ func (h *Halo[T]) layer(box []span) (l layer[T]) {
 	return l
 }
 
-// bytes returns the memory from which elements of a block are sent, or into which they are received.
+// bytes returns the memory from which elements of a block are sent, or into which they are
+// received.
 func (l *layer[T]) bytes(block []T) []byte {
 	if l.buffer == nil {
 		return bytesOf(block[l.begin[0]:][:l.length])

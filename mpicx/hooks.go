@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// bareKeeper lends places, but knows of no errors.
+// A bareKeeper provides places for Waits, but reports no errors.
 type bareKeeper struct {
 	*keeper
 	place *waiting.Place
@@ -45,7 +45,7 @@ func (i *inside) Doing() string     { return (*Comm)(i).root().doing() }
 
 func (i *inside) Abort(err error) {
 	if i.ulfm != nil && i.proc.dead.Load() {
-		return // it takes no further part, and nobody waits for it
+		return // it takes no further part, and no rank waits for it
 	}
 	i.proc.dead.Store(false)
 	i.proc.feed(i.proc.ledger.Revive)
@@ -56,7 +56,8 @@ func (i *inside) Abort(err error) {
 	i.proc.watch(1)
 }
 
-// first returns the communicators that the rank's program begins with. c is the rank's first.
+// first returns the topmost communicators that the program knows: c or, if c is the pool, the
+// communicators derived from it. c is the rank's first communicator.
 func (c *Comm) first() []*Comm {
 	if c.lineage.pool == nil {
 		return []*Comm{c}
@@ -64,8 +65,8 @@ func (c *Comm) first() []*Comm {
 	return c.derived()
 }
 
-// background is a hook.Background. The epoch and the tags of its exchanges are taken when it begins,
-// no matter when they start. The transport ends exchanges that start after an error.
+// background is a hook.Background. Its exchanges use the epoch and the tags that it reserves when
+// it begins, no matter when they start. The transport ends exchanges that start after an error.
 type background struct {
 	future *future.Future[struct{}]
 	end    func(struct{}, error)
@@ -106,7 +107,8 @@ func (b *background) Exchange(a collective.Algorithm, then func(error)) {
 
 func (b *background) End(err error) { b.end(struct{}{}, err) }
 
-// backgroundExchange is one exchange of a background operation. For the program it is that operation.
+// backgroundExchange is one exchange of a background operation. To the program it appears as that
+// operation.
 type backgroundExchange struct {
 	*background
 	then func(error)

@@ -114,8 +114,8 @@ func TestFailureText(t *testing.T) {
 	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), 4096, "errchan.MaxData")
 }
 
-// A rank that has been declared dead is told so though its communicators have no other rank, so that its
-// operations need no message.
+// A rank that has been declared dead is told so though its communicators have no other rank, so
+// that its operations need no message.
 func TestFencedAlone(t *testing.T) {
 	if machine.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
@@ -133,7 +133,8 @@ func TestFencedAlone(t *testing.T) {
 	}
 }
 
-// Nor does an older error, which Shrink would have given again, keep it from a rank that has been declared dead.
+// Nor does an older error, which Shrink would have given again, keep it from a rank that has been
+// declared dead.
 func TestFencedShrink(t *testing.T) {
 	if machine.Processes() > 0 {
 		t.Skip("processes need their job for other tests")

@@ -83,10 +83,10 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	return i, nil
 }
 
-// World returns the communicator of all ranks. At a spare (WithSpares) it waits until Replace
-// takes the spare, and returns the communicator that Replace has made, or nil if the programs
-// of all others have ended. If all others have died instead, Finalize returns an error that says so.
-// World returns nil at a process that was started later, if Initialize was called without WithRespawn:
+// World returns the communicator of all ranks. At a spare (WithSpares) it waits until Replace takes
+// the spare, and returns the communicator that Replace has made, or nil if the programs of all
+// others have ended. If all others have died instead, Finalize returns an error that says so. World
+// returns nil at a process that was started later, if Initialize was called without WithRespawn:
 // such a process can be a fresh rank of a Run.
 func (i *Instance) World() *Comm {
 	world, _ := i.world()

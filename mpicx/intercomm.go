@@ -26,8 +26,8 @@ type Intercomm struct {
 	own, other   int // the first ranks of both in union
 }
 
-// newIntercomm returns an Intercomm over union. isFirst says that this rank's group, of the given size, comes first
-// there.
+// newIntercomm returns an Intercomm over union. isFirst says that this rank's group, of the given
+// size, comes first there.
 func newIntercomm(union *Comm, size, remote int, isFirst bool) *Intercomm {
 	if isFirst {
 		return &Intercomm{union: union, size: size, remote: remote, other: size}
@@ -55,7 +55,8 @@ func (ic *Intercomm) Rank() int { return ic.there("Rank").union.rank - ic.own }
 // Size is the number of ranks of this rank's own group.
 func (ic *Intercomm) Size() int { return ic.there("Size").size }
 
-// RemoteSize is the number of ranks of the other group (MPI_Comm_remote_size). It may be 0 after Shrink.
+// RemoteSize is the number of ranks of the other group (MPI_Comm_remote_size). It may be 0 after
+// Shrink.
 func (ic *Intercomm) RemoteSize() int { return ic.there("RemoteSize").remote }
 
 // Own returns the rank in Union of a rank of this rank's own group. [Intercomm.Remote] does so
@@ -208,9 +209,9 @@ func (ic *Intercomm) check(op string, rank, nobody int) error {
 
 var _ fmt.Stringer = (*Intercomm)(nil)
 
-// Collective operations of an Intercomm go from one group to the other. All ranks of both groups call them.
-// A root is named by its rank in Union: the ranks of its group give Own of its rank, the others
-// Remote.
+// Collective operations of an Intercomm go from one group to the other. All ranks of both groups
+// call them. A root is named by its rank in Union: the ranks of its group give Own of its rank, the
+// others Remote.
 
 // Barrier completes once all ranks of both groups have begun it.
 func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barrier() }

@@ -16,7 +16,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// beside returns the two groups of world, its first ranks and the others, as CreateIntercomm takes them.
+// beside returns the two groups of world, its first ranks and the others, as CreateIntercomm takes
+// them.
 func beside(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *mpicx.Comm, remoteLeader int) {
 	color, remoteLeader := 0, first
 	if world.Rank() >= first {
@@ -141,8 +142,8 @@ func TestIntercommSignals(t *testing.T) {
 	})
 }
 
-// An error of a group's communicator, of the bridge or of the world, while CreateIntercomm is under way or just before: all
-// have the Intercomm, or all have an error; and then it can be made.
+// An error of a group's communicator, of the bridge or of the world, while CreateIntercomm is under
+// way or just before: all have the Intercomm, or all have an error; and then it can be made.
 func TestIntercommErrorsMeanwhile(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {

@@ -16,30 +16,36 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// job is this process's part in a job.
+// job is this process's part in the job of one Run or Instance.
 type job struct {
 	sides []transport.Comm // of the communicator of all ranks, with spares: the sides of this process's ranks
-	// workers are the ranks of the world, if there are also spares or fresh ranks.
+	// workers are the ranks of the world in the pool; nil: there is no pool, because there are
+	// neither spares nor fresh ranks.
 	workers []int
-	// later are the sides of the goroutine ranks that may be started later. start has a fresh
-	// rank started, if it was not; nil: there are none.
+	// later are the sides of the goroutine ranks that may be started later.
 	later []transport.Comm
+	// start starts a fresh rank, given its rank in the pool, unless it has been started before;
+	// nil: there are no fresh ranks.
 	start func(rank int)
-	stop  func()       // compares the calls of goroutine ranks, whose programs have ended, a last time
-	end   func() error // waits for all processes
-	// foreign says that this process has no rank: with the black channel it would be a spare; or it
-	// was started later, in the job of an Instance without WithRespawn, in which a Run has fresh ranks.
+	// stop compares the collective calls of goroutine ranks a last time. It is called when all
+	// their programs have ended.
+	stop func()
+	end  func() error // waits for all processes, and ends this process's part
+	// foreign says that this process has no rank. There are two reasons. With the black channel
+	// it would be a spare. Or it was started later, for the fresh ranks of a Run, and this job
+	// is that of an Instance without WithRespawn.
 	foreign bool
-	// unfit is why this process's ranks can't run the program; nil: they can. Their peers, which
-	// may be waiting for them, are told by an error of the rank.
+	// unfit is why this process's ranks can't run the program; nil: they can. Each such rank
+	// ends with this error, so its peers do not wait for it.
 	unfit error
-	// courtesy is how long a rank that was told of an error waits before it exits, so that the
-	// rank that failed exits first. When a process has exited, the launcher kills the others,
-	// which may not have reported their errors.
+	// courtesy is how long Run waits before it returns an error that comes from another rank.
+	// The process of the rank that failed should exit first: after the first exit the launcher
+	// kills the other processes, and that one must have reported its error by then.
 	courtesy time.Duration
 }
 
-// goroutines returns a job whose ranks are all goroutines of this process.
+// goroutines returns a job whose ranks are all goroutines of this process. ranks is their number if
+// neither WithRanks nor MPICX_RANKS gives it.
 func goroutines(o *options, ranks int) *job {
 	o.sayIdle()
 	start := local.New
@@ -54,12 +60,13 @@ func goroutines(o *options, ranks int) *job {
 	}
 	if o.fresh() > 0 {
 		j.sides, j.later = j.sides[:ranks], j.sides[ranks:]
-		j.start = func(int) {} // an Instance has no function for them; Run has
+		j.start = func(int) {} // an Instance starts none; Run sets its own function
 	}
 	return j
 }
 
-// fresh returns the greatest number of fresh ranks of a job of goroutine ranks.
+// fresh returns the number of fresh ranks that the job may start. It is 0 without WithRespawn, and
+// with the black channel.
 func (o *options) fresh() int {
 	if o.set.Respawn && o.set.Backend == hook.ULFM {
 		return o.set.MostFresh
@@ -67,8 +74,7 @@ func (o *options) fresh() int {
 	return 0
 }
 
-// parked returns the number of spares. With the black channel it is 0, because no death is survived
-// there.
+// parked returns the number of spares. It is 0 with the black channel, which survives no death.
 func (o *options) parked() int {
 	if o.set.Backend == hook.ULFM {
 		return o.set.Spares
@@ -76,7 +82,7 @@ func (o *options) parked() int {
 	return 0
 }
 
-// sayIdle says which option does nothing with the black channel. It is called once in a job.
+// sayIdle warns of an option that has no effect with the black channel. It is called once in a job.
 func (o *options) sayIdle() {
 	switch {
 	case o.set.Backend == hook.ULFM:
@@ -95,19 +101,20 @@ func (o *options) workers(n int) (workers []int) {
 	return workers
 }
 
-// processes is this process's part in a job of processes, which can begin once. Its lock protects its
-// fields. Initialize locks the instance before it.
+// processes is this process's part in a job of processes. It begins with the first Run or Instance,
+// and can begin again after its end only if again says so. The mutex protects the other fields. A
+// goroutine that also locks the instance, in Initialize, locks the instance first.
 var processes struct {
 	sync.Mutex
 	*node.Job
-	users int    // number of Runs, and the Instance, that use it now
-	begun uint64 // number of users that have begun, in the same order at all processes
-	over  bool
-	again func() bool // whether it may begin once more after its end
+	users int         // number of Runs and Instances that use it now
+	begun uint64      // number of uses so far; they begin in the same order at all processes
+	over  bool        // it has ended, or could not begin, and can't begin again
+	again func() bool // says, at its end, whether it may begin once more
 }
 
-// startJob is beginJob, with a timeline if the options ask for one. A process that can't write its
-// timeline takes part in the job nevertheless, to tell the others.
+// startJob calls beginJob, and opens a timeline if the options ask for one. A process that can't
+// write its timeline takes part in the job nevertheless, so that it can tell the others.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	unfit := o.record()
 	if unfit != nil && machine.Processes() == 0 {
@@ -151,7 +158,8 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	return goroutines(o, ranks), nil
 }
 
-// joinJob begins this process's part, if it has not begun.
+// joinJob makes this process's part in the next job. The first call also calls begin, which
+// connects the processes.
 func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()
@@ -170,7 +178,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	l.users++
 	l.begun++
 	world := l.World()
-	began := world.Size() - l.Later() // processes that were started at the beginning
+	began := world.Size() - l.Later() // the number of processes that were started at the beginning
 	n := cmp.Or(o.chosen, began-o.set.Spares)
 	o.set.MostFresh = l.Later()
 	j := &job{workers: o.workers(max(n, 0)), stop: func() {}, end: leaveProcesses, courtesy: courtesy}
@@ -208,13 +216,15 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	return j, nil
 }
 
-// leaveProcesses ends this process's part unless it has other users.
+// leaveProcesses ends one use of processes; see endProcesses.
 func leaveProcesses() error {
 	processes.Lock()
 	defer processes.Unlock()
 	return endProcesses()
 }
 
+// endProcesses ends one use of processes. If it was the last, it ends this process's part in the
+// job of processes. The caller holds the lock.
 func endProcesses() error {
 	l := &processes
 	if l.users--; l.users > 0 {

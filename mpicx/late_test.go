@@ -194,7 +194,7 @@ func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, e
 	return &lateComm{made, c.box}, nil
 }
 
-// Goroutines that outlive the function of their Try, and what it has made.
+// Goroutines that outlive the function of their Try, and communicators that the function has made.
 func TestWhatOutlivesATry(t *testing.T) {
 	oneProcess(t)
 	own := errors.New("rank 1 fails")

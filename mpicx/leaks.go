@@ -12,36 +12,45 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// leaks records what a rank's program has left behind: failed futures that nobody has waited for, and, for
-// mpicxtest, messages that nobody has received.
+// leaks records the mistakes that a rank's program has not noticed: failed futures for which no
+// goroutine has waited, and, for mpicxtest, messages that no receive has matched.
 //
-// A failed future is excused if an error of its communicator follows, because the error ends what was
-// begun before, and programs continue elsewhere. Also excused are futures that were cancelled, or that
-// an error, a death, or the end of a rank's program has ended, and those whose Wait an error of another
-// communicator has ended.
+// A failed future is excused in these cases:
+//
+//   - An error of its communicator follows. The error ends all operations that were begun before,
+//     and the program continues elsewhere.
+//   - It was cancelled, or was ended by an error of all ranks, a death, or the end of a rank's
+//     program.
+//   - An error of all ranks has ended a Wait for it.
 type leaks struct {
-	mu       sync.Mutex
-	returned bool // the program has returned
-	failed   []failedFuture
+	mu       sync.Mutex // protects the fields
+	returned bool       // the program has returned
+	// failed are the failed futures whose error the program was not told. A future leaves the
+	// list when the program is told its error, or when it is excused.
+	failed []failedFuture
+	// excused are pending futures for which a Wait has ended with an error of all ranks. If one
+	// fails later, it does not enter failed.
 	excused  []*waiting.Cell
-	messages []lostMessage
+	messages []lostMessage // only in tests
 }
 
 // A lostMessage is a message that had not been received when the program closed the communicator or
 // returned.
 type lostMessage struct {
 	comm *ledger.Comm
-	text string
+	text string // describes the message: size, sender, tag, communicator
 }
 
+// A failedFuture is a future that has ended with an error. As an error it says that no goroutine
+// has waited for it.
 type failedFuture struct {
 	cell *waiting.Cell
 	comm *ledger.Comm
 	name string // of comm
 	err  error
-	call bool // it is of a collective operation
-	// unmet says that it is of a collective operation that other ranks have not called: they have called another one,
-	// or their programs have ended.
+	call bool // the future is that of a collective operation
+	// unmet says that the future is that of a collective operation that some other ranks have
+	// not called: they have called another one, or their programs have ended.
 	unmet bool
 }
 
@@ -51,8 +60,9 @@ func (f failedFuture) Error() string {
 
 func (f failedFuture) Unwrap() error { return f.err }
 
-// failing notes f, whose error is not others'. What a program has left under way when it returned may fail for any
-// reason, except for collective operations.
+// failing notes f, unless it is excused. The caller has checked that the cause of its error is the
+// operation itself; see isOthers. After the program has returned, only failures of collective
+// operations are noted: other pending operations may then fail for any reason.
 func (l *leaks) failing(f failedFuture) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +72,8 @@ func (l *leaks) failing(f failedFuture) {
 	}
 }
 
-// interrupted notes futures whose Wait has ended with err. If that is an error of all ranks, the program has been told
-// why they stay pending.
+// interrupted notes that a Wait for the futures has ended with err. If err is an error of all
+// ranks, it excuses the futures: the program was told why they stay pending.
 func (l *leaks) interrupted(waited []*waiting.Cell, err error) {
 	if !waiting.IsCommon(err) {
 		return
@@ -86,8 +96,10 @@ func (l *leaks) end() {
 	l.returned = true
 }
 
-// isOthers says whether the cause of err is not the operation that ends with it. A send to a rank that
-// has returned is excused here: its message is one that nobody has received.
+// isOthers says whether the cause of err lies outside the operation that ends with it: in an error
+// of all ranks, a death, the end of another rank's program, a revocation, or a cancellation. An
+// error that is neither an *MPIError nor a panic also counts as such. A send to a rank that has
+// returned does not: nobody receives its message.
 func isOthers(err error) bool {
 	m, ok := errors.AsType[*MPIError](err)
 	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
@@ -95,15 +107,16 @@ func isOthers(err error) bool {
 		errors.Is(err, errLeftBehind)
 }
 
-// told notes that the program was told the result of a future.
+// told removes a future from failed, because the program was told its error.
 func (l *leaks) told(cell *waiting.Cell) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed = slices.DeleteFunc(l.failed, func(f failedFuture) bool { return f.cell == cell })
 }
 
-// excuse forgets what was left on c, because c has an error. A program that has returned is not told of that, so what
-// other ranks have not called stays.
+// excuse removes the failed futures and messages of c, because c has an error. Collective calls
+// that other ranks have not made stay if the program has returned, because it is not told of the
+// error.
 func (l *leaks) excuse(c *ledger.Comm) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +124,7 @@ func (l *leaks) excuse(c *ledger.Comm) {
 	l.messages = slices.DeleteFunc(l.messages, func(m lostMessage) bool { return m.comm == c })
 }
 
-// lose notes messages of c, which may have been noted before.
+// lose adds messages of c, without those that are recorded already.
 func (l *leaks) lose(c *ledger.Comm, messages []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +139,8 @@ func (l *leaks) lose(c *ledger.Comm, messages []string) {
 	}
 }
 
-// wrong returns the failures that which selects, or nil. A panic is returned alone.
+// wrong returns the failures that which selects, joined, or nil. If one of them is a panic, it
+// returns only the panic.
 func (l *leaks) wrong(which func(failedFuture) bool) error {
 	l.mu.Lock()
 	failed := slices.Clone(l.failed)
@@ -144,7 +158,7 @@ func (l *leaks) wrong(which func(failedFuture) bool) error {
 	return errors.Join(all...)
 }
 
-// all describes what was left behind.
+// all returns a line for each failed future and each lost message.
 func (l *leaks) all() (all []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

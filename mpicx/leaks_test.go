@@ -141,8 +141,8 @@ func (b buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) 
 	return propagated(err, round)
 }
 
-// A rank fails with a wrong call of its own that no Wait has told it of, and who waits for the message
-// learns why it does not come.
+// A rank has made a wrong call, and no Wait has reported that. Run ends the rank with the call's
+// error, and the rank that waits for its message learns why it does not come.
 func TestWrongCallThatNobodyWaitsFor(t *testing.T) {
 	if processes != nil {
 		t.Skip("looks at the errors of all ranks")
@@ -170,7 +170,8 @@ func TestWrongCallThatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
-// It does not fail with one that it was told of, or that an error of all ranks has made needless.
+// Run does not report a wrong call if the program was told its error, or if an error of all ranks
+// excuses it.
 func TestWrongCallThatIsExcused(t *testing.T) {
 	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
 		"waited for": func(ctx context.Context, world *mpicx.Comm) error {

@@ -60,8 +60,8 @@ func (c *Comm) carryOut(o *ledger.Output) {
 }
 
 // advance moves c to the epoch after an error of a communicator of the given generation. The
-// transport drops messages of earlier epochs (P3). Operations that were pending are done with err, and
-// their buffers are free (P4, D1).
+// transport drops messages of earlier epochs (P3). Operations that were pending are done with err,
+// and their buffers are free (P4, D1).
 func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 	if c.ulfm != nil {
 		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
@@ -93,8 +93,9 @@ func freeze(family []*ledger.Comm) []errchan.Settled {
 	return settled
 }
 
-// quiesce calls then once no operation of a family that has ended uses its buffers (P4). A reduction's
-// function may be at work, on another goroutine or above this call, so nothing waits for it here.
+// quiesce calls then once no operation of a family that has ended uses its buffers (P4). A
+// reduction's function may be at work, on another goroutine or above this call, so nothing waits
+// for it here.
 func quiesce(family []*ledger.Comm, then func()) {
 	var busy atomic.Int32
 	busy.Store(int32(len(family)))

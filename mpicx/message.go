@@ -92,8 +92,8 @@ func elements[T any](op string) (signature.Word, error) {
 	return signatureOf[T](), nil
 }
 
-// element returns an error if T can't be the type of a buffer's elements. For the most frequent types it
-// does not need reflect, as signatureOf does not.
+// element returns an error if T can't be the type of a buffer's elements. For the most frequent
+// types it does not need reflect, as signatureOf does not.
 func element[T any](op string) error {
 	switch any((*T)(nil)).(type) {
 	case *float64, *int, *byte:
@@ -222,7 +222,8 @@ func layout(b []byte, t reflect.Type, at uintptr) []byte {
 	return b
 }
 
-// fits returns the error of a receive or probe whose message has another signature that does not fit.
+// fits returns the error of a receive or probe whose message has another signature that does not
+// fit.
 func fits(op string, r *transport.Request) error {
 	if r.Kind == transport.Sending || r.Err != nil && !is[*transport.TruncateError](r.Err) {
 		return nil

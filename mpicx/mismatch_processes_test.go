@@ -185,8 +185,8 @@ func checkAll(err error, w *wrong, also func(mpicx.Failure) bool) error {
 	return nil
 }
 
-// isOfAnother says whether the text is of a mismatch that is found only in what follows the calls: an
-// agreement, or the second of the two calls that a TryAll and a CreateIntercomm count as.
+// isOfAnother says whether the text is of a mismatch that is found only in what follows the calls:
+// an agreement, or the second of the two calls that a TryAll and a CreateIntercomm count as.
 func (w *wrong) isOfAnother(text string) bool {
 	for _, double := range []string{"TryAll", "CreateIntercomm"} {
 		if (w.zero == double || w.others == double) && strings.Contains(text, double+" at rank") &&

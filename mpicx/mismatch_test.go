@@ -184,8 +184,8 @@ func eachWrong(t *testing.T, test func(t *testing.T, w *wrong, n int)) {
 	}
 }
 
-// haltedIdle makes a communicator in which rank 1 of two is halted while nothing is pending: its call has
-// needed nobody, and then the message of another call comes.
+// haltedIdle makes a communicator of two ranks, of which rank 1 is halted while no operation is
+// pending: its call has needed no other rank, and then a message of another call arrives.
 func haltedIdle(ctx context.Context, world *mpicx.Comm) *mpicx.Comm {
 	g := mpicx.GraphCreate(world, nil, nil).MustGet(ctx)
 	if world.Rank() == 1 {
@@ -237,7 +237,8 @@ func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
 	})
 }
 
-// Counts that differ between ranks are an error, even if neither their sums nor each rank's own count differ.
+// Counts that differ between ranks are an error, even if neither their sums nor each rank's own
+// count differ.
 func TestCountsDiffer(t *testing.T) {
 	program := func(ctx context.Context, world *mpicx.Comm) error {
 		for _, each := range []int{1, 10_000} {

@@ -62,8 +62,8 @@ func upTo(first, n int) (list []int) {
 	return list
 }
 
-// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its place that waits
-// for nobody.
+// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its
+// place that waits for nobody.
 func TestMismatchWithTryAll(t *testing.T) {
 	fakeTime(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -133,8 +133,7 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 	})
 }
 
-// These are all kinds of calls, except those that are not compared and those that are not the
-// program's.
+// The test covers all kinds of calls of the program that are compared.
 func TestAllCallsMeetAllOthers(t *testing.T) {
 	missing := make(map[string]bool)
 	for k := signature.Agree; !strings.HasPrefix(k.String(), "Kind("); k++ {

@@ -110,7 +110,7 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	return o.Future()
 }
 
-// mprobe is an Mprobe under way, and then its result.
+// mprobe is a pending Mprobe, and later its result.
 type mprobe struct {
 	future.Promise[*Message]
 	message Message

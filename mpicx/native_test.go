@@ -12,7 +12,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/launcher"
 )
 
-// The world of all processes has MPI's revoke and agree; what is derived from it has not.
+// The world of all processes uses MPI's revoke and agree. Communicators derived from it do not.
 func TestNativeIsUsed(t *testing.T) {
 	if launcher.Processes() == 0 {
 		t.Skip("mpirun has not started this process")

@@ -243,8 +243,8 @@ type cell struct {
 	Here bool
 }
 
-// After Start each ghost cell is a copy of the cell that is there in the whole, unless it is beyond a
-// border, or at a corner that was not asked for: those are left alone.
+// After Start each ghost cell is a copy of the cell that is there in the whole, unless it is beyond
+// a border, or at a corner that was not asked for: those are left alone.
 func TestHalo(t *testing.T) {
 	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
 		for _, width := range []int{1, 2} {

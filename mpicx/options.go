@@ -52,14 +52,15 @@ func WithRanks(n int) Option {
 	}
 }
 
-// WithSpares adds k ranks that wait to take the places of dead ranks: see [Comm.Replace]. A spare is
-// in no communicator before it is taken. If it is never taken, its Run returns without calling its
-// function: nil or, if all working processes have died, an error that wraps a *[ProcFailedError].
+// WithSpares adds k ranks that wait to take the places of dead ranks: see [Comm.Replace]. A spare
+// is in no communicator before it is taken. If it is never taken, its Run returns without calling
+// its function: nil or, if all working processes have died, an error that wraps a
+// *[ProcFailedError].
 //
 // In a job of mpirun or mpicxrun, k of the processes are spares and the others are the world.
 //
-// Spares need -tags ulfm. Without it the job has none, and Run or Initialize says so on standard error,
-// once in the job. The k processes have no rank: Run does not call its function there, and
+// Spares need -tags ulfm. Without it the job has none, and Run or Initialize says so on standard
+// error, once in the job. The k processes have no rank: Run does not call its function there, and
 // Instance.World is nil.
 func WithSpares(k int) Option {
 	return func(o *options) {
@@ -81,9 +82,9 @@ func WithSpares(k int) Option {
 // where no process can be started later, Run returns an error: use WithSpares. With the black
 // channel the option does nothing, and Run says so on standard error.
 //
-// In the communicator that Replace makes, a fresh rank has the rank of the dead one. Logs, timelines
-// and mpicxrun -label number the ranks of the job: fresh ranks have the numbers after those that the
-// job began with.
+// In the communicator that Replace makes, a fresh rank has the rank of the dead one. Logs,
+// timelines and mpicxrun -label number the ranks of the job: fresh ranks have the numbers after
+// those that the job began with.
 func WithRespawn() Option { return func(o *options) { hook.In(o).Respawn = true } }
 
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,

@@ -12,9 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// failure returns the error that the program gets for an operation on c that has ended with err:
-// verdicts unchanged, everything else as an *MPIError. If the operation needs a dead process, failure
-// first does what the error handler says.
+// failure returns the error that the program gets for an operation on c that has ended with err. It
+// returns verdicts unchanged, and other errors as an *MPIError. If the operation needs a dead
+// process, failure first does what the error handler says.
 func (c *Comm) failure(op string, err error) error {
 	switch err {
 	case nil:
@@ -36,14 +36,15 @@ func (c *Comm) failure(op string, err error) error {
 	return mpiError(op, err)
 }
 
-// callFailure is failure for a collective operation, whose future has the cell.
+// callFailure is like failure, for a collective operation whose future has the cell.
 func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 	err = c.failure(op, err)
 	c.callFailed(op, err, cell)
 	return err
 }
 
-// callFailed notes that a collective operation ends with err, if err is not nil.
+// callFailed records in leaks that a collective operation ends with err. It does so if the cause is
+// the operation itself (see isOthers), or if other ranks have not made the call.
 func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return
@@ -57,8 +58,8 @@ func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 	}
 }
 
-// missingIn returns the ranks that have returned and are missing in an operation that ends with err, if it ends for
-// nothing else.
+// missingIn returns the ranks that are missing in an operation that ends with err because their
+// programs have returned. If one of the missing ranks has died, it returns nil.
 func (c *Comm) missingIn(err error) []int {
 	var missing []int
 	if p, ok := errors.AsType[*ProcFailedError](err); ok {
@@ -72,7 +73,8 @@ func (c *Comm) missingIn(err error) []int {
 	return nil
 }
 
-// begins begins a collective call with a future whose Waits look for errors in mode m. end ends both.
+// begins begins a collective call, op. It returns the call's future, whose Waits look for errors in
+// mode m, and a function that ends the call and completes the future.
 func begins[T any](c *Comm, op string, m ledger.Mode) (f *future.Future[T], end func(T, error)) {
 	f, p := future.New[T]()
 	waiting.Of(f).Keep(&keeper{Comm: c, call: op, mode: m})
@@ -102,9 +104,8 @@ func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
 		Text: fmt.Sprintf("%s, %s, both as collective call %d of %s, expected the same at all ranks", first, second, e.Number, c.name)}
 }
 
-// outOfStep returns the error of a mismatch of collective calls that the program was not told of by
-// the end of op. The rank is halted: until the next error that all ranks have, its operations on c
-// fail.
+// outOfStep returns the error of op after a mismatch of collective calls on c, or nil if there was
+// none. The rank is then halted: its operations on c fail until the next error that all ranks have.
 func (c *Comm) outOfStep(op string) error {
 	if m, ok := c.t.Mismatch().(*transport.MismatchError); ok {
 		return c.mismatched(op, m)

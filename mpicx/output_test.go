@@ -128,7 +128,7 @@ func TestFprintfFails(t *testing.T) {
 	})
 }
 
-// Errhandler is what is set, and what a communicator begins with is that of the one before.
+// Errhandler returns the handler that was set. A derived communicator begins with its parent's.
 func TestErrhandler(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
 		before := c.Errhandler()

@@ -228,7 +228,7 @@ func (o *receiveOp) Completed(r *transport.Request) {
 	p.Complete(s, err)
 }
 
-// sendOp is a send under way.
+// sendOp is a pending send.
 type sendOp struct {
 	future.Promise[Status]
 	comm    *Comm

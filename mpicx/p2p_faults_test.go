@@ -66,7 +66,8 @@ func inTurn(ctx context.Context, steps []func(context.Context) error) error {
 	return nil
 }
 
-// P1, P3, P4: an error in place of any step ends what the others are in, and all steps work afterwards.
+// P1, P3, P4: an error in place of any step ends what the others are in, and all steps work
+// afterwards.
 func TestPointToPointUnderErrors(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for _, n := range fitting(2, 3) {
@@ -118,7 +119,8 @@ func TestPointToPointUnderDeaths(t *testing.T) {
 	}
 }
 
-// Revoke ends what is pending, what has been taken and not received, and what is begun later.
+// Revoke ends pending operations, messages that were taken and not received, and operations that
+// begin later.
 func TestPointToPointRevoked(t *testing.T) {
 	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		peer := 1 - world.Rank()

@@ -54,8 +54,8 @@ func numbers(n, from int) []int {
 	return all
 }
 
-// Ranks that send before they receive never wait for each other while their messages are short and received, however
-// many there are.
+// Ranks that send before they receive never wait for each other while their messages are short and
+// received, however many there are.
 func TestSendsBeforeReceives(t *testing.T) {
 	exchange := func(ctx context.Context, world *mpicx.Comm) error {
 		peer, got := 1-world.Rank(), []int{0}
@@ -190,7 +190,7 @@ func TestMprobe(t *testing.T) {
 	})
 }
 
-// However many goroutines look for messages, each gets those that it has found.
+// Many goroutines probe for messages. Each receives the messages that its own probes have found.
 func TestMprobeByGoroutines(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		const goroutines, each = 4, 50

@@ -117,7 +117,7 @@ func (p *Persistent) atOnce(epoch transport.Epoch) *future.Future[Status] {
 // A started is the transport.Completer of a Persistent operation's request.
 type started Persistent
 
-// Completed ends what Start has begun.
+// Completed ends the operation that Start has begun.
 func (o *started) Completed(r *transport.Request) {
 	promise := o.promise
 	s, err := o.comm.status(o.name, r, o.size)

@@ -22,14 +22,14 @@ type proc struct {
 	backend string
 	driver  transport.Driver // nil: messages move by themselves
 	place   *waiting.Place   // of the first goroutine that waits
-	// carryOut carries out an output of the ledger. It is called by one goroutine at a time,
-	// without mu.
+	// carryOut carries out one output of the ledger. feed calls it, from one goroutine at a
+	// time, without mu.
 	carryOut func(*ledger.Output)
 	// giveUp corrupts every communicator of the rank. It is called when the transport has
 	// failed.
 	giveUp func(error)
 	leaks  leaks
-	keeps  bool // leaks has messages, too
+	keeps  bool // leaks also records messages that were not received: only in tests
 	// watchers receive the rank's events. Places call observe for them. Both are nil if there
 	// are no watchers.
 	watchers []watcher
@@ -41,12 +41,12 @@ type proc struct {
 	// forgets the communicator if none is left. Only carryOut uses it.
 	forgetting []func() (idle bool)
 
-	// dead says that the process of the rank has died. Each of its goroutines then ends at
-	// its next operation. Only a test that aborts a dead rank resets dead.
+	// dead says that the process of the rank has died. Each goroutine of the rank then ends
+	// at its next operation. Only a test that aborts a dead rank resets dead.
 	dead atomic.Bool
-	// stage is how far the rank's program has come: a stage.
+	// stage holds a stage: how far the rank's program has come.
 	stage atomic.Int32
-	// aborted is why the rank was ended from outside of its program; nil: it was not.
+	// aborted is the error with which hook.Rank's Abort has ended the rank; nil: it has not.
 	aborted atomic.Pointer[error]
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
@@ -54,7 +54,7 @@ type proc struct {
 	_        [64]byte
 	statuses slab[future.Promise[Status]]
 	untyped  slab[future.Promise[struct{}]]
-	// calls is the number of collective calls that the program has begun and that have not ended. The call that
+	// calls is the number of pending collective calls of the program. The call that
 	// made it 1 may have ownRun.
 	calls  atomic.Int64
 	ownRun atomic.Pointer[collectiveRun]
@@ -64,36 +64,37 @@ type proc struct {
 	// communicators, except for methods that need no lock. It is held briefly.
 	mu     sync.Mutex
 	ledger ledger.Ledger
-	// carrying says that a goroutine carries out the ledger's outputs. Other goroutines that
-	// feed the ledger leave their outputs to it.
+	// carrying says that a goroutine carries out the ledger's outputs. It also carries out
+	// the outputs that other goroutines cause in the meantime.
 	carrying bool
 	// changed is closed at the next Wake of the ledger, and then nil. It is nil while no
 	// goroutine waits for it.
 	changed chan struct{}
 }
 
-// A watcher receives the events of one rank. WithLogger, WithRuntimeTrace and WithTimeline each ask
-// for one. Its methods are called on any goroutine, and must not wait for other ranks.
+// A watcher receives the events of one rank. WithLogger, WithRuntimeTrace and WithTimeline each
+// add one. Any goroutine may call its methods, which must not wait for other ranks.
 type watcher interface {
-	// heard receives the events of the rank's ledger, in order.
+	// heard receives an event of the rank's ledger. Events come in order.
 	heard(*ledger.Event)
-	// happened receives all other events.
+	// happened receives any other event.
 	happened(timeline.Line)
-	// blocked is called by a goroutine that is about to wait in the operation that op names. The
-	// goroutine calls over when it stops waiting.
+	// blocked is called by a goroutine that is about to wait. op returns the operation's
+	// name. The goroutine calls over when it stops waiting.
 	blocked(op func() string) (over func())
 }
 
-// A stage is how far a rank's program has come. A rank whose process has died keeps the stage that it had.
+// A stage says how far a rank's program has come. When a rank's process dies, the stage does not
+// change.
 type stage = int32
 
 const (
 	stageRunning  stage = iota
-	stageParked         // the rank is a spare or a fresh rank, and was not taken yet
-	stageReturned       // the program has returned nil, and waits for the collective calls that it has begun
-	stageEnded          // it has ended: no call is under way, or all peers are told of an error
-	stageFailed         // it has ended by an error that no peer is told: the rank is dead for them
-	stageOver           // the job is over: every operation on its communicators is refused
+	stageParked         // the rank is a spare or a fresh rank that no Replace has taken yet
+	stageReturned       // the program has returned nil; Run waits for its pending collective calls
+	stageEnded          // no collective call is pending, or the peers were told the rank's error
+	stageFailed         // an error has ended the rank, the peers were not told: to them it is dead
+	stageOver           // the job is over: operations on the rank's communicators are refused
 )
 
 func newProc(t transport.Comm, o *options) *proc {
@@ -105,29 +106,31 @@ func newProc(t transport.Comm, o *options) *proc {
 	return p
 }
 
-// wrong returns what this rank's own operations have failed with, if nobody was told. A send to a rank that has
-// returned may depend on which of the two was faster, and is not wrong; nor is what an error excuses. In a test,
-// mpicxtest says what other operations than collective ones have failed with, when all ranks have returned.
+// wrong returns the errors of this rank's own operations that no Wait has reported, or nil. It
+// leaves out the failure of a send to a rank that has returned, because that depends on which of
+// the two ranks was faster, and failures on a communicator that has an error. In tests it also
+// leaves out operations that are not collective: mpicxtest reports those when all ranks have
+// returned. Calls that the peers have not made are always included.
 func (p *proc) wrong() error {
 	return p.leaks.wrong(func(f failedFuture) bool {
 		return f.unmet || !is[*transport.LeftError](f.err) && !p.hasErrors(f.comm) && (f.call || !p.keeps)
 	})
 }
 
-// locked returns what f returns under the lock of the rank's ledger.
+// locked calls f with mu held and returns its result.
 func locked[T any](p *proc, f func() T) T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return f()
 }
 
-// callEnded notes that a collective call has ended.
+// callEnded notes that a collective call of the program has ended.
 func (p *proc) callEnded() {
 	p.calls.Add(-1)
 	p.lookAgain()
 }
 
-// lookAgain makes a program that has returned look again at its calls.
+// lookAgain wakes settle, if it waits, to check again which calls are pending.
 func (p *proc) lookAgain() {
 	if p.stage.Load() == stageReturned {
 		p.mu.Lock()
@@ -136,7 +139,8 @@ func (p *proc) lookAgain() {
 	}
 }
 
-// hasErrors says whether c has an error, or one is under way, that excuses what the program has left on c.
+// hasErrors says whether c has an error, or an error of c is under way. Such an error excuses
+// the messages and failed futures that the program has left on c.
 func (p *proc) hasErrors(c *ledger.Comm) bool {
 	return locked(p, func() bool { return c.Broken() || c.Disturbed() })
 }
@@ -150,7 +154,8 @@ func (p *proc) newPlace() *waiting.Place {
 	return place
 }
 
-// awaitBy is the driver's Await. Afterwards the rank knows whether the transport has failed.
+// awaitBy calls the driver's Await. If the transport has failed, it then corrupts every
+// communicator of the rank.
 func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	woken = p.driver.Await(s, ended)
 	if !woken {
@@ -161,7 +166,8 @@ func (p *proc) awaitBy(s waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return woken
 }
 
-// await blocks until wake or ended is closed, and says which.
+// await blocks until wake or ended is closed. woken says that it was wake. With a driver, await
+// also returns false when the transport has failed.
 func (p *proc) await(wake, ended <-chan struct{}) (woken bool) {
 	if p.driver != nil {
 		return p.awaitBy(closed(wake), ended)
@@ -189,7 +195,8 @@ func (c closed) Woken() bool {
 func (c closed) Sleep() <-chan struct{} { return c }
 func (c closed) Rise()                  {}
 
-// watch counts the goroutines that wait for anything but a place.
+// watch adds n to the number of goroutines that wait for something other than a place. While
+// there are any, the rank joins every round that it learns of.
 func (p *proc) watch(n int) {
 	if p.ledger.Watch(n) {
 		p.feed(p.ledger.Answer)
@@ -199,7 +206,7 @@ func (p *proc) watch(n int) {
 	}
 }
 
-// enter begins a wait on c; leave, with the same first, ends it.
+// enter begins a wait on c. The caller passes first on to leave, which ends the wait.
 func (p *proc) enter(c *ledger.Comm) (first bool) {
 	first, due := p.ledger.BeginWait(c)
 	if due {
@@ -226,8 +233,8 @@ func (p *proc) ended(err error) {
 	p.happened(l)
 }
 
-// blocked tells the watchers that this goroutine waits, in the operation that op names, until
-// it calls over.
+// blocked tells the watchers that this goroutine waits until it calls over. op returns the name
+// of the operation.
 func (p *proc) blocked(op func() string) (over func()) {
 	overs := make([]func(), len(p.watchers))
 	for i, w := range p.watchers {
@@ -240,8 +247,9 @@ func (p *proc) blocked(op func() string) (over func()) {
 	}
 }
 
-// feed gives the ledger an input. The outputs are carried out by this goroutine, or by another
-// goroutine of this rank that is carrying out outputs already.
+// feed calls input, which changes the ledger, with mu held, and then carries out the ledger's
+// outputs without mu. If another goroutine of the rank is carrying out outputs, it carries out
+// these too.
 func (p *proc) feed(input func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -262,8 +270,8 @@ func (p *proc) feed(input func()) {
 	p.carrying = false
 }
 
-// nextChange returns a channel that is closed when the goroutines that wait for a verdict should look
-// again. The caller holds mu.
+// nextChange returns a channel that is closed when the goroutines that wait for a verdict should
+// look again. The caller holds mu.
 func (p *proc) nextChange() <-chan struct{} {
 	if p.changed == nil {
 		p.changed = make(chan struct{})
@@ -271,8 +279,8 @@ func (p *proc) nextChange() <-chan struct{} {
 	return p.changed
 }
 
-// change wakes all goroutines that wait for a verdict, to look again. An error of one
-// communicator may end the wait for a verdict of another. The caller holds mu.
+// change wakes all goroutines that wait for a verdict on any communicator of the rank, because
+// an error of one communicator may end the wait for a verdict of another. The caller holds mu.
 func (p *proc) change() {
 	if p.changed != nil {
 		close(p.changed)
@@ -280,7 +288,7 @@ func (p *proc) change() {
 	}
 }
 
-// forget forgets closed communicators on which nothing is pending any more.
+// forget forgets the closed communicators that have no pending operation left.
 func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
@@ -294,7 +302,7 @@ func (p *proc) die() {
 	}
 }
 
-// whyGoexit returns the error of a function of the rank that was left by runtime.Goexit.
+// whyGoexit returns the error for a function of the rank that runtime.Goexit has ended.
 func (p *proc) whyGoexit() error {
 	if err := p.aborted.Load(); err != nil {
 		return *err
@@ -302,8 +310,8 @@ func (p *proc) whyGoexit() error {
 	return ErrGoexit
 }
 
-// exitIfDead ends the calling goroutine if the process of its rank has died. This is the
-// nearest that a goroutine comes to being killed.
+// exitIfDead ends the calling goroutine if the process of its rank has died. A goroutine can't
+// be killed, so it checks at each operation.
 func (p *proc) exitIfDead() {
 	if p.dead.Load() && p.stage.Load() != stageOver {
 		runtime.Goexit()
@@ -317,8 +325,8 @@ type slab[T any] struct {
 }
 
 type chunk[T any] struct {
-	used   atomic.Int32
-	values []T
+	used   atomic.Int32 // number of calls of get, which may exceed the number of values
+	values []T          // get hands out the first used of them
 }
 
 // slabChunk is large enough to make allocations rare, and small enough for a hundred thousand ranks
@@ -340,13 +348,16 @@ func (s *slab[T]) get() *T {
 }
 
 // A yielder lets other goroutines run before a goroutine of a rank blocks. The goroutine that will
-// end the wait is often ready to run. The waiting one then need not block and be woken, which costs
-// more than the rest of a short message. But a goroutine that yields is queued behind all that are
-// ready, and one that is woken is ahead of them. If other goroutines keep the cores busy, yields are
-// therefore left out, more of them each time.
+// end the wait is often ready to run. After a yield the waiting goroutine then need not block and
+// be woken, which costs more than the rest of a short message. But a goroutine that yields is
+// queued behind all that are ready, while a goroutine that is woken runs before them. If other
+// goroutines keep the cores busy, so that yields are slow, the yielder leaves yields out: 256 after
+// the first slow yield, and twice as many after each further one, up to 65536.
 type yielder struct {
-	left    atomic.Int32 // yields to leave out before the next; below 0, minus the number of yields since
-	leftOut atomic.Int32 // how many were left out the last time
+	// left is the number of yields that are still to be left out. Each call of yield lowers it
+	// by one; below 0, it is minus the number of yields since the last one that was left out.
+	left    atomic.Int32
+	leftOut atomic.Int32 // how many yields the last slow one has had left out; each fast one halves it
 }
 
 const (
@@ -368,7 +379,7 @@ func (y *yielder) yield() {
 	}
 }
 
-// took notes how long a yield took.
+// took notes that a yield took d, and decides how many of the next ones are left out.
 func (y *yielder) took(d time.Duration) {
 	if d <= slowYield {
 		y.leftOut.Store(y.leftOut.Load() / 2)

@@ -199,8 +199,9 @@ func TestP7ErrorBeforeMessage(t *testing.T) {
 	})
 }
 
-// P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a future that WaitAny has
-// returned. The rank has then joined the round (P2), so the error comes, and after it the result.
+// P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a
+// future that WaitAny has returned. The rank has then joined the round (P2), so the error comes,
+// and after it the result.
 func TestP7TestAfterWaitAny(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

@@ -20,8 +20,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// memory returns n parts of so many pages. A write to a part that is read-only ends the test by SIGSEGV, but a copy of
-// memory onto itself does not. The race detector finds that, in memory of Go's own.
+// memory returns n parts of so many pages. A write to a part that is read-only ends the test by
+// SIGSEGV, but a copy of memory onto itself does not. The race detector finds that, in memory of
+// Go's own.
 func memory(t *testing.T, n, pages int, readOnly func(part int) bool) []int64 {
 	size := pages * os.Getpagesize()
 	if buildtags.Race {
@@ -38,8 +39,9 @@ func memory(t *testing.T, n, pages int, readOnly func(part int) bool) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(all))), len(all)/8)
 }
 
-// What a program has given for reading is not written, not even with what it holds: other operations may be reading
-// it, here those of the other ranks. Neither is the part of an in-place operation that stays where it is.
+// No operation writes to a buffer that the program has passed for reading, not even the same
+// values: other operations may be reading it, here those of other ranks. The same is true of the
+// part of an in-place buffer that does not change.
 func TestNothingThatIsReadIsWritten(t *testing.T) {
 	const root = 1
 	everyAlgorithm(t, func(t *testing.T, operation string) {

@@ -114,7 +114,8 @@ func TestFreshRank(t *testing.T) {
 	}
 }
 
-// A fresh rank greets the ranks before it. Each tells it when its program has ended, or that it has.
+// A fresh rank greets the ranks before it. Each tells it when its program has ended, or that it
+// has.
 func TestFreshRankIsToldOfEnds(t *testing.T) {
 	g, _ := fresh()
 	for r := range 3 {

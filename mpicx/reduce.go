@@ -10,8 +10,8 @@ import (
 )
 
 // Reduce combines send of all ranks, element by element, into recv of rank root (MPI_Ireduce).
-// Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined. It
-// is the same in every run, but may be another with another root, number of ranks, or length.
+// Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined.
+// It is the same in every run, but may be another with another root, number of ranks, or length.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
 	return reduce(c, signature.Reduce, send, recv, opFor[T](op), op, root)
 }
@@ -113,9 +113,9 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, code, recv))
 }
 
-// ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements
-// of it, behind those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv is the beginning
-// of send, as in MPI, or this rank's part of it.
+// ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements of it, behind
+// those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv
+// is the beginning of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
 	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, opFor[T](op), op)
 }
@@ -158,17 +158,17 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, code, recv))
 }
 
-// ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value in their
-// names. The function must be associative. It is applied in the order of ranks, so it need not commute. T must
-// be free of pointers.
+// ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value
+// in their names. The function must be associative. It is applied in the order of ranks, so it need
+// not commute. T must be free of pointers.
 //
-// The function is called on a goroutine of its own. A panic in it, or an error that it throws, comes out of
-// Wait at its rank. If it calls [runtime.Goexit], the reduction ends with ErrGoexit there. It must not block:
-// its rank is told of an error only when it has returned, because its buffers are in use until then. If it
-// waits for an operation, or begins a collective one, the reduction ends at its rank with an *MPIError. Signal
-// ends it in the same way, after the error has been raised. All this is also true of goroutines that the
-// function starts: there such a call panics. A function that calls [runtime.LockOSThread] must unlock the
-// thread again.
+// The function is called on a goroutine of its own. A panic in it, or an error that it throws,
+// comes out of Wait at its rank. If it calls [runtime.Goexit], the reduction ends with ErrGoexit
+// there. It must not block: its rank is told of an error only when it has returned, because its
+// buffers are in use until then. If it waits for an operation, or begins a collective one, the
+// reduction ends at its rank with an *MPIError. Signal ends it in the same way, after the error has
+// been raised. All this is also true of goroutines that the function starts: there such a call
+// panics. A function that calls [runtime.LockOSThread] must unlock the thread again.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
 	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), funcOp, root)
 }

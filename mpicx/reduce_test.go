@@ -304,7 +304,8 @@ func TestPanicInReduction(t *testing.T) {
 	})
 }
 
-// A Goexit in one ends its operation, and no peer that happens to run it, also if that is bound to a thread.
+// A Goexit in one ends its operation, and no peer that happens to run it, also if that is bound to
+// a thread.
 func TestGoexitInReduction(t *testing.T) {
 	for _, bound := range []bool{false, true} {
 		t.Run(fmt.Sprint(bound), func(t *testing.T) {

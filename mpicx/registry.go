@@ -8,29 +8,30 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A registry is one rank's part in the record of failed calls of CreateIntercomm. By it the members
-// of one group learn that the other group has failed, even if that group does not know them. It uses
-// messages among all ranks of the job. A digest, the id, identifies the call of one group. A rank
-// that waits for the members of the other group asks one of them about their call. It gets an answer
-// only if the call has failed.
+// A registry is one rank's part in the record of failed calls of CreateIntercomm. Through it the
+// members of one group learn that the call of the other group has failed, even if that group does
+// not know them. Its messages go among all ranks of the job. A digest, the id, identifies the call
+// of one group. A rank that waits for the members of the other group asks one of them about their
+// call. It gets an answer only if the call has failed.
 type registry struct {
 	t transport.Messenger
 
-	outbox
+	outbox                        // its mu protects the following fields
 	open      map[uint64][]int    // this rank's calls that may still fail, and the ranks that have asked
 	failed    map[uint64]bool     // this rank's calls that have failed
-	inquiries map[uint64]*inquiry // this rank's inquiries, by the call that each is about
-	dead      map[int]bool
+	inquiries map[uint64]*inquiry // this rank's inquiries, by the id of the other group's call
+	dead      map[int]bool        // the ranks that have died
 }
 
 // An inquiry is a rank's question about the call of another group.
 type inquiry struct {
-	members []int
-	at      int    // the member that is asked
-	failed  func() // called if it has failed
+	members []int  // of the other group
+	at      int    // the index in members of the one that is asked
+	failed  func() // called once, without mu, if the call has failed
 }
 
-// First bytes of messages: the sender asks about a call, or says that it has failed.
+// The first byte of a message says what the sender does: it asks about a call, or says that the
+// call has failed. The id of the call follows, in 8 bytes.
 const (
 	asking byte = 1 + iota
 	failing
@@ -40,7 +41,7 @@ func newRegistry() *registry {
 	return &registry{open: make(map[uint64][]int), failed: make(map[uint64]bool), inquiries: make(map[uint64]*inquiry), dead: make(map[int]bool)}
 }
 
-// begin notes a call of this rank.
+// begin notes that this rank has begun the call with this id.
 func (g *registry) begin(id uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,9 +64,9 @@ func (g *registry) end(id, other uint64, failed bool) {
 	g.t.Poke()
 }
 
-// ask asks a member of another group about their call, at first members[at], and the next living
-// member when that one dies. One is enough: a call that has failed at one has failed at all that
-// live.
+// ask asks one member of another group about the group's call. It begins with members[at], and asks
+// the next living member when that one dies. One is enough, because a call that has failed at one
+// member has failed at all living members.
 func (g *registry) ask(id uint64, members []int, at int, failed func()) {
 	g.mu.Lock()
 	i := &inquiry{members, at % len(members), failed}
@@ -75,7 +76,8 @@ func (g *registry) ask(id uint64, members []int, at int, failed func()) {
 	g.t.Poke()
 }
 
-// askAll asks all members, for the black channel, where the call may fail at some alone.
+// askAll asks all members. The black channel needs that: there the call may fail at some members
+// only.
 func (g *registry) askAll(id uint64, members []int, failed func()) {
 	g.mu.Lock()
 	g.inquiries[id] = &inquiry{members, 0, failed}
@@ -86,7 +88,7 @@ func (g *registry) askAll(id uint64, members []int, failed func()) {
 	g.t.Poke()
 }
 
-// pursue asks the first living member.
+// pursue asks the first living member from i.at on. The caller holds mu.
 func (g *registry) pursue(id uint64, i *inquiry) {
 	for range i.members {
 		if r := i.members[i.at]; !g.dead[r] {
@@ -97,11 +99,12 @@ func (g *registry) pursue(id uint64, i *inquiry) {
 	}
 }
 
+// tell queues a message. The caller holds mu.
 func (g *registry) tell(to int, what byte, id uint64) {
 	g.push(to, binary.LittleEndian.AppendUint64([]byte{what}, id)...)
 }
 
-// Take takes a message.
+// Take receives a message.
 func (g *registry) Take(from int, payload []byte) {
 	if len(payload) != 9 {
 		return
@@ -125,7 +128,8 @@ func (g *registry) Take(from int, payload []byte) {
 	g.t.Poke()
 }
 
-// Died asks another member in the place of a dead one.
+// Died notes that a rank has died. If an inquiry waits for its answer, Died asks the next living
+// member instead.
 func (g *registry) Died(rank int) {
 	g.mu.Lock()
 	if !g.dead[rank] {
@@ -143,7 +147,7 @@ func (g *registry) Died(rank int) {
 // Purpose names the purpose of the messages.
 func (g *registry) Purpose([]byte) string { return "createintercomm" }
 
-// An outbox has the messages that a listener is to send, in order.
+// An outbox holds the messages that a listener is about to send, in order.
 type outbox struct {
 	mu  sync.Mutex // protects the listener's other fields too
 	out []notification

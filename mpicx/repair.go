@@ -16,20 +16,20 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Agree completes at all living ranks with the same value: the bitwise AND of the flags of
-// those that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or
-// corrupted. If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose
-// Flag is the value, unless all living ranks had acknowledged the death. Under ErrorsPropagate,
-// on a communicator that was not broken, it ends with a *CommCorruptedError instead.
-// [Comm.AgreeFailed] agrees on who is dead instead of on a flag.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of those
+// that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
+// If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose Flag is the
+// value, unless all living ranks had acknowledged the death. Under ErrorsPropagate, on a
+// communicator that was not broken, it ends with a *CommCorruptedError instead. [Comm.AgreeFailed]
+// agrees on who is dead instead of on a flag.
 //
 // If an error of the communicator arrives while Agree is pending, Agree ends with that error, a
-// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and
-// call Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a
-// communicator in the same order; otherwise all get an *MPIError that says so.
+// *PropagatedError or *CommCorruptedError, and nothing is agreed. All ranks get the error, and call
+// Agree again if they still need it. All ranks call Agree, AgreeFailed and Shrink on a communicator
+// in the same order; otherwise all get an *MPIError that says so.
 //
-// With the black channel, which survives no death, Agree and AgreeFailed are the same as long as the
-// communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
+// With the black channel, which survives no death, Agree and AgreeFailed are the same as long as
+// the communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
 func (c *Comm) Agree(flag int) *future.Future[int] {
 	if c == nil {
 		return nowhere[int]("Agree")
@@ -195,9 +195,9 @@ func (r *repairing[T]) start() {
 	by.Propose(r.id, r.proposal, r.decided)
 }
 
-// untoldAbove returns an error of an ancestor that the program has not been told of. On a broken
-// communicator no operation tells it. But other ranks may have been told of it instead of c's own
-// error, and those do not come to repair c (D2).
+// untoldAbove returns an error of an ancestor that the program was not told, or nil. No operation
+// on a broken communicator tells it. But other ranks may have been told it instead of c's own
+// error, and then they do not repair c (D2).
 func (c *Comm) untoldAbove() error {
 	_, err := c.look(ledger.PeekToRepair)
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
@@ -282,7 +282,7 @@ func (c *Comm) resume() {
 	}
 }
 
-// agreements returns what decides c's agreements.
+// agreements returns the object that decides c's agreements.
 func (c *Comm) agreements() interface {
 	Reserve(transport.Epoch, errchan.Calls) errchan.Agreement
 	Propose(errchan.Agreement, errchan.Proposal, func(*errchan.Decision, error))
@@ -293,9 +293,9 @@ func (c *Comm) agreements() interface {
 	return (*voter)(c)
 }
 
-// voter makes the agreements of a Comm with the black channel, where nobody dies. They are numbered
-// apart from collective calls, because a rank that has waited in vain for a Barrier may be in an
-// Agree with ranks that come to the Barrier later.
+// voter makes the agreements of a Comm with the black channel, where no death is survived. They are
+// numbered separately from collective calls: a rank that has given up a Barrier may be in an Agree
+// with ranks that come to the Barrier later.
 type voter Comm
 
 // Reserve takes this rank's place in the next agreement of epoch e.
@@ -313,7 +313,7 @@ func (c *voter) Reserve(e transport.Epoch, _ errchan.Calls) errchan.Agreement {
 }
 
 // Propose begins an agreement that ends as a TryAll does (see ledger.Vote): the ranks meet in a
-// barrier, and then vote. Their proposals are beside the votes.
+// barrier, and then vote. Each sends its proposal together with its vote.
 func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
 	b := &ballot{comm: (*Comm)(c), id: id, done: done}
 	binary.LittleEndian.PutUint16(b.paper[1:], ^uint16(p.Call))

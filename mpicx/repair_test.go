@@ -118,7 +118,8 @@ func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
 }
 
 // D2: a rank that repairs a corrupted child is told an error of the parent in place of that, if the
-// program was not told it before. The others go where that is handled, and never come to the repair.
+// program was not told it before. The others go where that is handled, and never come to the
+// repair.
 func TestRepairAfterParentsError(t *testing.T) {
 	fakeTime(t)
 	raise := map[string]func(ctx context.Context, world *mpicx.Comm) error{
@@ -224,8 +225,8 @@ func runWithRespawn(t *testing.T, ranks, most int, fn func(ctx context.Context, 
 	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend[mpicx.Option]("ulfm"))
 }
 
-// againAndAgain has the members die one after another, each place as often as given, and returns nil at
-// full strength.
+// againAndAgain has the members die one after another, each place as often as given, and returns
+// nil at full strength.
 func againAndAgain(times int) func(ctx context.Context, c *mpicx.Comm) error {
 	return func(ctx context.Context, c *mpicx.Comm) error {
 		for {

@@ -48,8 +48,8 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 	})
 }
 
-// Replaced returns the ranks that Replace brought into the communicator. They have none of the
-// data that the others have. It is nil if Replace did not make the communicator.
+// Replaced returns the ranks that Replace brought into the communicator. These ranks have none of
+// the data of the others. It is nil if Replace did not make the communicator.
 func (c *Comm) Replaced() []int {
 	c.there("Replaced")
 	return slices.Clone(c.replaced)
@@ -96,7 +96,7 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	}
 }
 
-// replaceBy ends a Replace.
+// replaceBy ends a call of Replace with the communicator made, or with err.
 func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	if err != nil {
 		r.fail(mpiError("Replace", err))
@@ -112,10 +112,10 @@ func notReplaceable(c *Comm) error {
 	return mpiErrorf("Replace", ClassComm, "%s can't be replaced, expected the world, the last communicator that Replace made, or one that Shrink made of these", c.name)
 }
 
-// How the living ranks of a job with spares agree on the members of a new communicator, and how
-// spares learn of it. All ranks are in one communicator, the pool. Parked ranks make an empty
+// This is how the living ranks of a job with spares agree on the members of a new communicator, and
+// how spares learn of it. All ranks are in one communicator, the pool. Parked ranks make an empty
 // proposal to each agreement there, so it ends when all workers have proposed. From the decision
-// each parked rank learns whether it is taken, and who the other members are.
+// each parked rank learns whether it is taken, and which ranks the other members are.
 
 // state returns the succession of the newest communicator.
 func (l *lineage) state() succession {
@@ -139,11 +139,11 @@ func (l *lineage) succeed(c *Comm, is succession) {
 	l.is, l.newest = is, c
 }
 
-// isSpare says whether the rank is parked at its beginning.
+// isSpare says whether the rank begins parked: it is a spare or a fresh rank.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
 
-// world returns the communicator that the rank's program begins with, or nil for a spare or a fresh
-// rank that was not taken.
+// world returns the communicator that the rank's program begins with. A spare or a fresh rank waits
+// here, and gets nil if no Replace takes it.
 func (l *lineage) world() (*Comm, error) {
 	switch {
 	case l.pool == nil:
@@ -159,15 +159,15 @@ func (l *lineage) world() (*Comm, error) {
 	return world, mpiError("Run", err)
 }
 
-// muster begins the next agreement of the pool.
+// muster begins the next agreement of the pool. done gets the decision and the agreement's number.
 func (l *lineage) muster(proposal errchan.Proposal, done func(d *errchan.Decision, seq uint64, err error)) {
 	id := l.pool.ulfm.Reserve(l.pool.t.Epoch(), errchan.Replace)
 	l.pool.ulfm.Propose(id, proposal, func(d *errchan.Decision, err error) { done(d, id.Seq, err) })
 }
 
 // park waits until this rank, a spare or a fresh rank, is taken, and returns the new communicator.
-// It returns nil if the programs of all others have ended; if no program has, because all others have
-// died, that is an error.
+// If the other ranks have ended without taking it, park returns nil and, if all of them have died,
+// the error of abandoned.
 func (l *lineage) park() (*Comm, error) {
 	l.pool.proc.stage.Store(stageParked)
 	defer l.pool.proc.stage.Store(stageRunning)
@@ -223,8 +223,9 @@ func (l *lineage) park() (*Comm, error) {
 	}
 }
 
-// abandoned is the error of a spare or fresh rank that was not taken, if none of the working ranks has
-// returned: all have died. If ranks are goroutines, it is nil: Run reports no rank that dies by a plan.
+// abandoned returns the error of a spare or fresh rank that was not taken because all working ranks
+// have died. If ranks are goroutines, it returns nil, because Run does not report ranks that die
+// there: a test has planned their deaths.
 func (l *lineage) abandoned(working []int) error {
 	if l.pool.proc.driver == nil {
 		return nil
@@ -232,11 +233,13 @@ func (l *lineage) abandoned(working []int) error {
 	return fmt.Errorf("mpicx: Run: all working ranks have ended, and this rank was not taken in: %w", &ProcFailedError{Ranks: working})
 }
 
-// staff returns the staff that a decision means, the same at all ranks.
+// staff returns the staff that follows from a decision of the pool. It is the same at all ranks.
 func (l *lineage) staff(d *errchan.Decision) *staff {
 	return d.Meaning(func(d *errchan.Decision) any { return l.choose(d) }).(*staff)
 }
 
+// choose computes the staff from the note and the dead of a decision. The spares take the places of
+// the dead in the order of their ranks.
 func (l *lineage) choose(d *errchan.Decision) *staff {
 	was, members, err := readNote(d.Note, l.pool.size)
 	if err != nil {
@@ -252,7 +255,8 @@ func (l *lineage) choose(d *errchan.Decision) *staff {
 	return was.staff(members, isDead, spares)
 }
 
-// join makes the communicator of a staff. It is an error if this rank is not a member.
+// join makes the communicator of a staff, and makes it the newest. It returns an error if this rank
+// is not a member.
 func (l *lineage) join(s *staff, seq uint64) (*Comm, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -269,26 +273,26 @@ func (l *lineage) join(s *staff, seq uint64) (*Comm, error) {
 	return made, err
 }
 
-// How the members of a communicator bring fresh ranks into the one that Replace makes
-// (WithRespawn). The pool then has a rank for every process that the job may ever have. The ranks
-// after the workers are started when a decision needs them, in order. A rank that was not started
-// is like one that is slow to begin: what is sent to it waits for it. So a member that has the
-// decision of Replace makes the communicator at once, has the fresh ranks started, and invites
-// each of them. All members do, so no member's death matters.
+// This is how fresh ranks (WithRespawn) enter the communicator that Replace makes. The pool has a
+// rank for every process that the job may ever have. The ranks after the workers are started, in
+// order, when a decision needs them. A rank that has not been started is like one that is slow to
+// begin: messages to it wait. When a member learns the decision of Replace, it makes the
+// communicator at once, starts the fresh ranks, and invites each of them. All members do so,
+// therefore the death of a member does not matter.
 //
-// A member may have decided, invited, and died, and the survivors may have decided otherwise. So a
-// fresh rank accepts an invitation only when every old member of the communicator has sent the same
-// one or has died, and one that has sent it lives. Members that live at the same time have the same
-// decision, so no living member has another one. Old members that have died are dead members of the
-// new communicator.
-// A fresh rank that has accepted an invitation passes it on to the other fresh members: the old ones
-// may all die, after they have invited some.
+// A member may receive a decision, send invitations and die, while the survivors make another
+// decision. So a fresh rank accepts an invitation only when every old member of the communicator
+// has sent the same one or has died, and one that has sent it lives. Members that live at the same
+// time have the same decision, so no living member has another one. Old members that have died are
+// dead members of the new communicator. A fresh rank that has accepted an invitation sends it to
+// the other fresh members, because all old members may die after they have invited only some.
 //
-// If all ranks with a decision die, the fresh ranks that were started for it wait for the invitation
-// of the next decision. If none comes, they end when all ranks before them, the only ones that could
-// invite them, have died or ended: a rank that ends tells the fresh ranks that have greeted it.
+// If all ranks that know a decision die, the fresh ranks that were started for it wait for an
+// invitation of the next decision. Only the ranks before a fresh rank can invite it. If no
+// invitation comes, it ends when all of these have died or ended. To let it know, it greets them,
+// and a rank whose program ends tells the fresh ranks that have greeted it.
 
-// recruit begins this rank's part. A fresh rank calls await next.
+// recruit makes the rank's recruiter, which then listens. A fresh rank calls its await next.
 func (l *lineage) recruit() error {
 	g := newRecruiter(l.pool.rank, l.pool.size, l.readInvitation)
 	g.abandoned = l.abandoned
@@ -300,8 +304,9 @@ func (l *lineage) recruit() error {
 	return mpiError("Run", err)
 }
 
-// isForsaken says whether this is a fresh rank that was not needed, and ranks before it have died. They
-// may have made it a member of a communicator, of which only other fresh ranks know: it is dead for those.
+// isForsaken says whether this is a fresh rank that ends unneeded after the death of a rank before
+// it. The dead rank may have made it a member of a communicator of which only other fresh ranks
+// know. The rank then counts as dead, so they do not wait for it there.
 func (l *lineage) isForsaken() bool { return l.recruiter != nil && l.recruiter.isForsaken() }
 
 // renew makes the communicator in which fresh ranks take the places of the dead. d is the decision
@@ -324,7 +329,7 @@ func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, er
 	return made, err
 }
 
-// invitation returns an invitation: the length of a note and the note, and the ranks of the job that
+// invitation encodes an invitation: the length of a note, the note, and the ranks of the pool that
 // the decision counts as dead.
 func invitation(note []byte, dead []int) string {
 	b := append(binary.AppendUvarint(nil, uint64(len(note))), note...)
@@ -335,7 +340,7 @@ func invitation(note []byte, dead []int) string {
 	return string(b)
 }
 
-// readInvitation returns the staff that an invitation means.
+// readInvitation computes the staff that an invitation describes.
 func (l *lineage) readInvitation(text string) (*staff, error) {
 	size := l.pool.size
 	d := errchan.NewReader([]byte(text))

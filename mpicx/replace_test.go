@@ -17,8 +17,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// runWithSpares runs a job of goroutine ranks with the ULFM backend twice: with spares, and with as many
-// fresh ranks.
+// runWithSpares runs a job of goroutine ranks with the ULFM backend twice: with spares, and with as
+// many fresh ranks.
 func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
 	err := runWith(t, []mpicx.Option{mpicx.WithSpares(spares)}, ranks, fn)
@@ -74,7 +74,8 @@ func TestReplace(t *testing.T) {
 	require.EqualValues(t, 2*5, begun.Load())
 }
 
-// R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest first.
+// R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest
+// first.
 func TestReplaceInOrder(t *testing.T) {
 	dir := t.TempDir()
 	err := runWith(t, []mpicx.Option{mpicx.WithSpares(3), mpicx.WithTimeline(dir)}, 4, func(ctx context.Context, world *mpicx.Comm) error {

@@ -175,7 +175,8 @@ func TestPersistentMisused(t *testing.T) {
 	})
 }
 
-// A Start allocates nothing, short or long, synchronous or not, but for a sixteenth of sixteen futures.
+// A Start allocates nothing, short or long, synchronous or not, but for a sixteenth of sixteen
+// futures.
 func TestPersistentAllocatesNothing(t *testing.T) {
 	if buildtags.Race {
 		t.Skip("the race detector allocates")

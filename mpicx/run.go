@@ -17,35 +17,34 @@ import (
 
 // Run starts a job and calls fn at each rank with the communicator of all ranks, the world
 // (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks, and the
-// collective operations that they have begun have ended: nil, or the errors of the ranks that failed. A
-// panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn returns nil fails
-// nevertheless if one of its operations has ended with an *MPIError that nobody has waited for, such as
-// that of a Send to a rank which does not exist, or of a collective call that differs from a peer's or
-// that a peer has never made, or with the panic of a reduction's function. What an error of the
-// communicator has followed does not count.
+// collective operations that they have begun have ended: nil, or the errors of the ranks that
+// failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn
+// returns nil fails nevertheless if one of its operations has ended with an *MPIError that nobody
+// has waited for, such as that of a Send to a rank which does not exist, or of a collective call
+// that differs from a peer's or that a peer has never made, or with the panic of a reduction's
+// function. What an error of the communicator has followed does not count.
 //
-// Without a launcher the ranks are goroutines of this process. Run may then be called often,
-// and from several goroutines.
+// Without a launcher the ranks are goroutines of this process. Run may then be called often, and
+// from several goroutines.
 //
-// A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its
-// peers, as Guard does, or, if the world is corrupted already, the communicators that they use
-// by then. With -tags ulfm such a rank is dead for its peers, and so is a rank that has returned
-// as soon as a peer needs it. Under ErrorsReturn the peers only learn of the death.
+// A rank that leaves fn by an error, a panic or runtime.Goexit corrupts the world for its peers, as
+// Guard does, or, if the world is corrupted already, the communicators that they use by then. With
+// -tags ulfm such a rank is dead for its peers, and so is a rank that has returned as soon as a
+// peer needs it. Under ErrorsReturn the peers only learn of the death.
 //
 // If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
-// Diagnose describes it, once for the job. It also does so on a signal that the environment
-// names, such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
+// Diagnose describes it, once for the job. It also does so on a signal that the environment names,
+// such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job.
 //
-// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process
-// that mpirun or another launcher has started is one rank of the launcher's job. In such a
-// process Run calls fn once and returns the error of this rank. It waits for all processes
-// before it returns, because a peer may need this one to pass on its error. If ctx ends before
-// all processes have started, the error names those that are missing.
+// A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process that
+// mpirun or another launcher has started is one rank of the launcher's job. In such a process Run
+// calls fn once and returns the error of this rank. It waits for all processes before it returns,
+// because a peer may need this one to pass on its error. If ctx ends before all processes have
+// started, the error names those that are missing.
 //
-// Such a job can begin only once in a process. A program that calls Run several times there, in
-// the same order at all processes, first calls [Initialize]; then Finalize waits for the other
-// processes, and Run does not. Initialize is also for programs that cannot pass a function to
-// Run.
+// Such a job can begin only once in a process. A program that calls Run several times there, in the
+// same order at all processes, first calls [Initialize]; then Finalize waits for the other
+// processes, and Run does not. Initialize is also for programs that cannot pass a function to Run.
 func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, opts ...Option) error {
 	switch {
 	case ctx == nil:
@@ -169,7 +168,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	return root, err
 }
 
-// started tells the watchers that the rank begins. c is its first communicator.
+// started tells the watchers that the rank has begun. c is its first communicator.
 func (c *Comm) started() {
 	size, rescue, fresh := c.size, false, c.lineage.start != nil
 	if workers := c.lineage.workers; workers != nil {
@@ -178,7 +177,10 @@ func (c *Comm) started() {
 	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: rescue && !fresh, Fresh: rescue && fresh})
 }
 
-// runRank runs the program of a rank; of a spare, only if it is taken.
+// runRank runs the program of a rank, and waits for its pending collective calls. If the rank is a
+// spare or a fresh rank, its program runs only if a Replace takes the rank. c is the rank's first
+// communicator. runRank sets rank to the rank in the world, and err to the rank's error for Run.
+// It sets them, and not results, because runtime.Goexit may end the program.
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
@@ -204,9 +206,9 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 	}
 }
 
-// settle waits until the collective calls that the program has begun have ended. The program has returned nil; c is
-// its first communicator. settle returns what its own operations have failed with, which nobody was told, as soon as
-// there is anything: a rank that fails waits for nobody (C1).
+// settle waits until the program's pending collective calls have ended. The program has returned
+// nil. c is the rank's first communicator. If an operation of the rank has failed and no Wait has
+// reported that, settle returns the error at once, because a rank that fails waits for nobody (C1).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
 	p.leaks.end()
@@ -230,7 +232,7 @@ func (c *Comm) settle(ctx context.Context) error {
 	}
 }
 
-// ofRank returns the error that has ended a rank's program, for Run.
+// ofRank returns the form in which Run reports err, which has ended the program of a rank.
 func ofRank(err error, rank int) error {
 	if p, ok := err.(*future.Panicked); ok {
 		return &PanicError{rank, p.Value, p.Stack}
@@ -238,22 +240,24 @@ func ofRank(err error, rank int) error {
 	return err
 }
 
-// refuse ends the rank by err instead of running its program.
+// refuse ends the rank with err, without running its program.
 func (c *Comm) refuse(err error) {
 	if !c.lineage.isSpare() {
-		_, _ = c.lineage.world() // whose ranks are told
+		_, _ = c.lineage.world() // the other ranks are told of err there
 	}
 	c.leave(err)
 }
 
-// leave tells the peers that the rank's program has ended, and err if that is not nil.
+// leave tells the peers that the rank's program has ended. If err is not nil, they get it as a
+// corruption.
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
 	c.end(!told || c.lineage.isForsaken())
 }
 
-// end says that the rank's program has ended, for all its communicators.
+// end notes on all communicators of the rank that its program has ended. failed says that the peers
+// must count the rank as dead.
 func (c *Comm) end(failed bool) {
 	p := c.proc
 	if p.stage.Store(stageEnded); failed {
@@ -274,8 +278,8 @@ func (c *Comm) end(failed bool) {
 	}
 }
 
-// finish says that the job is over. From now on, operations on communicators of this rank end with
-// an error, and so do operations that are still waited for, because no peer answers any more.
+// finish notes that the job is over. From now on, operations on communicators of this rank end with
+// an error. Pending operations end too, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
 	p.stage.Store(stageOver)
@@ -293,16 +297,17 @@ func (c *Comm) finish() {
 	}
 }
 
-// A crew is the goroutines of the ranks of one Run. More can be admitted as long as one works.
+// A crew counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
+// least one goroutine works.
 type crew struct {
-	done chan struct{} // closed when none works any more
+	done chan struct{} // closed when working becomes 0
 
-	mu      sync.Mutex
-	working int
-	later   map[int]bool // the ranks that were admitted
+	mu      sync.Mutex   // protects the following fields
+	working int          // number of ranks that have not ended
+	later   map[int]bool // the ranks that admit has added
 }
 
-// newCrew returns a crew that begins with n ranks.
+// newCrew returns a crew of n ranks. The caller calls work once for each of them.
 func newCrew(n int) *crew {
 	w := &crew{done: make(chan struct{}), working: n, later: make(map[int]bool)}
 	if n == 0 {
@@ -311,7 +316,8 @@ func newCrew(n int) *crew {
 	return w
 }
 
-// admit admits a rank. It returns false if the rank was admitted before, or no rank works any more.
+// admit adds a rank, for which the caller then calls work. It returns false, and adds nothing, if
+// the rank was added before, or if all ranks have ended.
 func (w *crew) admit(rank int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -323,7 +329,7 @@ func (w *crew) admit(rank int) bool {
 	return true
 }
 
-// work runs the work of one rank.
+// work calls run, which runs one rank, and notes its end.
 func (w *crew) work(run func()) {
 	defer func() { // runtime.Goexit gets here too
 		w.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// close ends the scope, and its context.
+// close ends the scope and its context. It is called when the scope's function has returned.
 func (s *scope) close() {
 	s.comm.proc.feed(s.entry.Close)
 	var cause error
@@ -18,18 +18,19 @@ func (s *scope) close() {
 		cause = &arriving{s}
 	}
 	s.end(cause)
-	if p := s.comm.proc; p.ledger.Waits() { // a goroutine that outlives the function
+	if p := s.comm.proc; p.ledger.Waits() { // another goroutine, which may outlive the function
 		p.place.Nudge()
 	}
 }
 
-// leave ends a Try whose function has returned err. It returns the error that is the scope's (T2):
-// the oldest one that this rank knows of or, if there is none, its own, which it tells all ranks.
+// leave ends a Try whose function has returned err, and returns the error of the scope (T2). That
+// is the oldest error that this rank knows of. If there is none, it is this rank's own error, which
+// leave sends to all ranks. op is the name of the operation for errors.
 func (s *scope) leave(op string, err error) error {
 	c := s.comm
 	rest := beside(err)
 	err = s.because(err)
-	own := err
+	own := err // the error that is this rank's own; nil: err is an error that all ranks have
 	if has := c.verdictIn(err); has != nil && !c.isPast(has) {
 		own = nil
 	}
@@ -37,7 +38,7 @@ func (s *scope) leave(op string, err error) error {
 	if own != nil {
 		f = newFailure(own, 1)
 	}
-	var sent *ledger.Raised
+	var sent *ledger.Raised // the ledger's record of own, once it is sent
 	for {
 		c.proc.exitIfDead()
 		var e *ledger.Error
@@ -88,23 +89,24 @@ func (s *scope) leave(op string, err error) error {
 	}
 }
 
-// isPast says whether e is an error of c itself that a scope of this rank has dealt with. If a
-// function returns it nevertheless, it is the next scope's own.
+// isPast says whether e is an error of c itself that a scope of this rank has already handled. If a
+// function returns e nevertheless, the scope around it treats e as this rank's own error.
 func (c *Comm) isPast(e *ledger.Error) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	return e.IsPast(&c.ledger)
 }
 
-// isAbove says whether err is the error of a communicator that e's is derived from. It concerns more
-// of the program than e.
+// isAbove says whether err is an error of an ancestor of e's communicator. Such an error concerns
+// more of the program than e does.
 func (c *Comm) isAbove(err error, e *ledger.Error) bool {
 	has := c.verdictIn(err)
 	return has != nil && has.Comm != e.Comm && e.Comm.DerivedFrom(has.Comm)
 }
 
-// beside returns what err says beside that a context has ended, as when the function has joined it with the
-// error of a deferred call. It returns nil if err says nothing else.
+// beside returns the part of err that does not say that a context has ended, for example the error
+// of a deferred call that the function has joined with the context's error. It returns nil if err
+// has no such part, or is not joined with the end of a context.
 func beside(err error) error {
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
@@ -123,8 +125,8 @@ func beside(err error) error {
 	return nil
 }
 
-// because returns the error that has ended the context of the scope's function, if err says only
-// that the context has ended. Otherwise err is this rank's own, and because returns it.
+// because returns err, unless err says that a context has ended (errors.Is context.Canceled) and an
+// error has ended the context of the scope's function. Then it returns that error.
 func (s *scope) because(err error) error {
 	if !errors.Is(err, context.Canceled) {
 		return err
@@ -136,7 +138,7 @@ func (s *scope) because(err error) error {
 			}
 		}
 	}
-	if v := s.comm.untold(); v != nil && s.isEnded() { // of a Try around, which this rank has been told before
+	if v := s.comm.untold(); v != nil && s.isEnded() { // of an outer Try; the program was told before
 		return v
 	}
 	return err

@@ -319,8 +319,8 @@ func TestTryAllWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// An error of a derived communicator, and one of its ancestor, in a TryAll on each: whichever comes first, all
-// ranks are in step afterwards.
+// An error of a derived communicator, and one of its ancestor, in a TryAll on each: whichever comes
+// first, all ranks are in step afterwards.
 func TestTryAllOnTwoCommunicators(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		var row *mpicx.Comm
@@ -360,8 +360,8 @@ func TestTryAllOnTwoCommunicators(t *testing.T) {
 	})
 }
 
-// What a rank begins after it has raised an error reaches nobody, and ends with the error (T1). The other rank's
-// buffer shows it: that rank does not consent to the end of the round before.
+// What a rank begins after it has raised an error reaches nobody, and ends with the error (T1). The
+// other rank's buffer shows it: that rank does not consent to the end of the round before.
 func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	oneProcess(t)
 	type pair struct {
@@ -477,7 +477,8 @@ func TestFinalForWhoWaitedInAGuard(t *testing.T) {
 	})
 }
 
-// What a function returns may wrap the scope's error and the end of its context: errors.Is finds the rest, too (T2).
+// What a function returns may wrap the scope's error and the end of its context: errors.Is finds
+// the rest, too (T2).
 func TestOwnErrorAroundOthers(t *testing.T) {
 	own := errors.New("close failed")
 	for name, around := range map[string]func(err, end error) error{
@@ -510,8 +511,8 @@ func TestOwnErrorAroundOthers(t *testing.T) {
 	}
 }
 
-// A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody (C1). It returns
-// that error, and not the end of its context, which would tell all ranks nothing.
+// A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody
+// (C1). It returns that error, and not the end of its context, which would tell all ranks nothing.
 func TestGuardInsideATryThatHasAnError(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
@@ -538,8 +539,9 @@ func TestGuardInsideATryThatHasAnError(t *testing.T) {
 	})
 }
 
-// What an error of another communicator has ended a Wait for is excused: the program was told why it stays pending,
-// and that another rank never calls it is no news. Close gives its communicator up.
+// What an error of another communicator has ended a Wait for is excused: the program was told why
+// it stays pending, and that another rank never calls it is no news. Close gives its communicator
+// up.
 func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for name, wait := range map[string]func(context.Context, *mpicx.Comm) error{

@@ -155,7 +155,8 @@ func polled(ask func() error) func() error {
 	}
 }
 
-// A round is one error, of the ranks for which own is not nil. It returns what the scope has returned.
+// A round is one error, of the ranks for which own is not nil. It returns what the scope has
+// returned.
 type roundOf = func(s *several, ctx context.Context, rounds int, fn func(ctx context.Context, round int) error, got func(round int, err error) error) error
 
 func eachIn(scope func(*mpicx.Comm, context.Context, func(context.Context) error) error) roundOf {

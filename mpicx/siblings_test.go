@@ -128,8 +128,8 @@ func TestRepairInAnEndedContext(t *testing.T) {
 	})
 }
 
-// Every Wait with the scope's context ends with the scope's error, on whichever communicator. One with
-// the context outside goes on.
+// Every Wait with the scope's context ends with the scope's error, on whichever communicator. One
+// with the context outside goes on.
 func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 	oneProcess(t)
 	for _, tellsA := range []bool{false, true} {
@@ -274,8 +274,8 @@ func TestRevokeAroundAWait(t *testing.T) {
 	}
 }
 
-// An error of the world that a TryAll inside has dealt with ends the context of the Try around it on
-// what is derived, in vain: Waits and scopes go on in it.
+// An error of the world that a TryAll inside has dealt with ends the context of the Try around it
+// on what is derived, in vain: Waits and scopes go on in it.
 func TestTryAllInAnEndedContext(t *testing.T) {
 	oneProcess(t)
 	synctest.Test(t, func(t *testing.T) {

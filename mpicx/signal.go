@@ -15,9 +15,9 @@ import (
 // *PropagatedError with a Failure of this code, from the Wait that it is in or from its next
 // operation (paper section III-A, signal_error). [Comm.Signal] does the same with a Go error.
 //
-// SignalError returns that *PropagatedError. If an error of c came first, it returns that one. Inside
-// a Try the code is then not sent; elsewhere the next operation returns the error with the code. If
-// ctx ends first, SignalError returns ctx's cause; the code still reaches all ranks.
+// SignalError returns that *PropagatedError. If an error of c came first, it returns that one.
+// Inside a Try the code is then not sent; elsewhere the next operation returns the error with the
+// code. If ctx ends first, SignalError returns ctx's cause; the code still reaches all ranks.
 func (c *Comm) SignalError(ctx context.Context, code int) error {
 	if err := c.ready("SignalError", ctx); err != nil {
 		return err
@@ -25,15 +25,16 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 	return c.signal(ctx, &codeError{code})
 }
 
-// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a
-// code. The others get err's text, and its code if it has a method ErrorCode() int, as an *MPIError
-// has. At this rank errors.Is and errors.As find err itself in what is returned. A nil err is an
+// Signal tells every rank of the communicator, this one too, of err, as SignalError does of a code.
+// The others get err's text, and its code if it has a method ErrorCode() int, as an *MPIError has.
+// At this rank errors.Is and errors.As find err itself in what is returned. A nil err is an
 // *MPIError.
 //
-// Call Signal where no function can return the error, for example in a goroutine that watches over a
-// computation: inside a Try the error stays there for the computation, which returns it. It belongs to the
-// Try that ctx comes from or, if that is not running, to the innermost one. Otherwise use [Comm.Try], or
-// [Throw] inside Try. To end a communicator for good, use [Comm.Revoke].
+// Call Signal where no function can return the error, for example in a goroutine that watches over
+// a computation: inside a Try the error stays there for the computation, which returns it. It
+// belongs to the Try that ctx comes from or, if that is not running, to the innermost one.
+// Otherwise use [Comm.Try], or [Throw] inside Try. To end a communicator for good, use
+// [Comm.Revoke].
 func (c *Comm) Signal(ctx context.Context, err error) error {
 	if bad := c.ready("Signal", ctx); bad != nil {
 		return bad
@@ -97,8 +98,8 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	return r.Verdict.Face
 }
 
-// verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes before:
-// members that it keeps from making c do not resolve r.
+// verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes
+// before: members that it keeps from making c do not resolve r.
 func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}
@@ -120,8 +121,8 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	}
 }
 
-// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because
-// nobody can be told.
+// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because no rank
+// can then be told.
 func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	r.Data = f.encode()
 	var raised *ledger.Raised

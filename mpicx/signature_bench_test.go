@@ -11,9 +11,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// checksOfMessages are what M1 and M2 need of so many messages, all of their ranks together: at each sender and
-// receiver the signature of the elements, and a comparison. Elements looks for pointers, too, which is
-// needed anyway: so this is more than their share.
+// checksOfMessages are what M1 and M2 need of so many messages, all of their ranks together: at
+// each sender and receiver the signature of the elements, and a comparison. Elements looks for
+// pointers, too, which is needed anyway: so this is more than their share.
 func checksOfMessages(n int) {
 	r := transport.Request{Private: transport.Private{Kind: transport.Receiving}}
 	for range n {

@@ -43,8 +43,8 @@ func itself(c *Comm) *Comm { return c }
 // badColor is the color of a rank whose arguments are bad.
 const badColor = Undefined - 1
 
-// splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this rank are bad: it
-// gets this error, and all others get one too.
+// splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this
+// rank are bad: it gets this error, and all others get one too.
 func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*Comm) T) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](kind.String())
@@ -132,8 +132,8 @@ func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	return parts, nil
 }
 
-// concord returns an error unless the members of a part, in the order of their ranks, have given the
-// same further arguments.
+// concord returns an error unless the members of a part, in the order of their ranks, have given
+// the same further arguments.
 func concord(all []choice, members []int) error {
 	first := members[0]
 	for _, r := range members {
@@ -168,7 +168,7 @@ func (c *Comm) Create(g *Group) *future.Future[*Comm] {
 	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
 }
 
-// digest returns a digest of what all members have to give alike.
+// digest returns a digest of the arguments that must be the same at all members.
 func digest(arguments ...any) uint64 {
 	d := fnv.New64a()
 	fmt.Fprint(d, arguments...)

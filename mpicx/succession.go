@@ -12,8 +12,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A succession is the record of what Replace has made of the world so far. It is the same at all
-// members of the newest communicator.
+// A succession records which communicators Replace has made from the world so far. It is the same
+// at all members of the newest of them.
 type succession struct {
 	line  int         // number of communicators so far, including the world
 	used  int         // number of spares, or fresh ranks, that were taken so far
@@ -23,13 +23,14 @@ type succession struct {
 // name returns the name of the newest communicator.
 func (s succession) name() string { return fmt.Sprintf("world.replace%d", s.line-1) }
 
-// note returns the note of a proposal to Replace. It tells spares that are taken what they need to
-// know of the communicator with the given members, made by depth Shrinks of the newest:
+// note returns the note of a proposal to Replace. It describes, for the spares that are taken, the
+// communicator to be replaced, which has the given members and was made by depth Shrinks from the
+// newest communicator of the succession:
 //
 //	line, depth     4 bytes each, the most significant first: the later of two notes is greater
 //	used
-//	members         how many runs of consecutive ranks, and the first rank and length of each
-//	taken           how many, and for each the rank and the incarnation, by rank
+//	members         the number of runs of consecutive ranks, then each run's first rank and length
+//	taken           the number of entries, then each rank and its incarnation, ascending
 func (s succession) note(depth int, members []int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.line))
 	b = binary.BigEndian.AppendUint32(b, uint32(depth))
@@ -53,7 +54,8 @@ func (s succession) note(depth int, members []int) []byte {
 	return append(binary.AppendUvarint(b, uint64(n)), pairs...)
 }
 
-// readNote reads a note. The job has size ranks.
+// readNote reads a note: the succession, without its depth, and the members. The job has size
+// ranks.
 func readNote(b []byte, size int) (s succession, members []int, err error) {
 	d := errchan.NewReader(b)
 	var head [8]byte
@@ -81,16 +83,18 @@ func readNote(b []byte, size int) (s succession, members []int, err error) {
 	return s, members, nil
 }
 
-// A staff is the members of a communicator that Replace makes. The ranks of a process share it.
+// A staff describes a communicator that Replace makes: its members, and the places that new ranks
+// take. It does not change once it is made; the ranks of a process share it.
 type staff struct {
 	succession
 	members  []int  // ranks in the pool
 	replaced []int  // ranks in the communicator that are new
 	old      []int  // the other members: ranks in the pool
 	digest   uint64 // of the members
-	// invitation is what fresh ranks compute the staff from. It is empty if there are spares.
+	// invitation is the text from which a fresh rank computes this staff. It is empty in a job
+	// with spares.
 	invitation string
-	err        error // why the communicator can't be made
+	err        error // why the communicator can't be made; the other fields are then unused
 }
 
 // fresh returns the new members: ranks in the pool.
@@ -102,7 +106,8 @@ func (s *staff) fresh() []int {
 	return fresh
 }
 
-// staff returns the staff in which spares take the places of dead members. It changes members.
+// staff returns the staff in which the first spares take the places of the dead members. It
+// overwrites those places in members, which becomes part of the staff.
 func (s succession) staff(members []int, isDead func(int) bool, spares []int) *staff {
 	next := &staff{succession: succession{line: s.line + 1, taken: make(map[int]int)}, members: members}
 	for place, r := range members {
@@ -132,16 +137,16 @@ func (s succession) staff(members []int, isDead func(int) bool, spares []int) *s
 }
 
 // turns orders the second parts of calls that have two parts. The first parts may end in any
-// order. The second parts begin one after another in the order of the calls, so the order is the
-// same at all ranks.
+// order. The second parts begin in the order of the calls, each after the end of the one before.
+// The order is therefore the same at all ranks.
 type turns struct {
-	mu      sync.Mutex
-	last    uint64 // the last turn that was taken; the first is 1
-	over    uint64 // the last of the turns that are over
-	waiting map[uint64]func()
+	mu      sync.Mutex        // protects the fields; not held while a function of waiting runs
+	last    uint64            // the last turn that was taken; the first is 1
+	over    uint64            // all turns up to this one have ended
+	waiting map[uint64]func() // by turn, the function to call when all earlier turns have ended
 }
 
-// take returns the next turn. It has to be ended exactly once.
+// take returns the next turn. The caller ends it exactly once.
 func (t *turns) take() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -149,7 +154,8 @@ func (t *turns) take() uint64 {
 	return t.last
 }
 
-// await calls f when all turns before this one are over.
+// await calls f when all turns before this one have ended: at once, or later in the goroutine that
+// ends the last of them.
 func (t *turns) await(turn uint64, f func()) {
 	t.mu.Lock()
 	if turn == t.over+1 {
@@ -164,9 +170,10 @@ func (t *turns) await(turn uint64, f func()) {
 	t.waiting[turn] = f
 }
 
-// end ends a turn. If the turn has not come yet, it is skipped when it comes.
+// end ends a turn. If earlier turns have not ended, the turn ends after them.
 func (t *turns) end(turn uint64) { t.await(turn, t.next) }
 
+// next ends the turn whose time it is, and calls the function that waits for the next one.
 func (t *turns) next() {
 	t.mu.Lock()
 	t.over++
@@ -178,24 +185,31 @@ func (t *turns) next() {
 	}
 }
 
-// A recruiter is one rank's part in inviting fresh ranks: replace.go has the protocol.
+// A recruiter is one rank's part in inviting fresh ranks. The comment before recruit, in
+// replace.go, describes the protocol. Ranks are those of the pool.
 type recruiter struct {
+	// These fields do not change after the recruiter has begun to listen, except that await sets
+	// taken.
+
 	t      transport.Messenger
 	rank   int
 	invite func(invitation string) (*staff, error) // reads an invitation
-	taken  func(*staff, error)                     // at a fresh rank: called once, with nil if it is not needed
-	// abandoned is the error of a fresh rank that is not needed because all ranks before it have died.
+	// taken is called once, at a fresh rank, without mu: with its staff, with nil if the rank is
+	// not needed, or with an error.
+	taken func(*staff, error)
+	// abandoned returns the error of a fresh rank that is not needed because all ranks before it
+	// have died.
 	abandoned func(before []int) error
 
-	outbox
-	fresh    bool              // taken is to be called
+	outbox                     // its mu protects the following fields
+	fresh    bool              // this is a fresh rank, and taken was not called yet
 	unneeded bool              // taken was called with nil: this rank is not needed
 	left     bool              // this rank's program has ended
-	greeted  []int             // fresh ranks that are to be told of that
-	invited  []string          // by rank, what it has sent; "": nothing
-	read     map[string]*staff // by invitation
-	dead     []bool            // by rank
-	ended    []bool            // by rank: its program has ended
+	greeted  []int             // the fresh ranks that this rank tells when its program ends
+	invited  []string          // by rank, the last invitation that it has sent to this rank; "": none
+	read     map[string]*staff // by invitation, the staff that invite has returned for it
+	dead     []bool            // by rank: it has died
+	ended    []bool            // by rank: it has said that its program has ended
 }
 
 // First bytes of a recruiter's messages.
@@ -212,7 +226,8 @@ func newRecruiter(rank, size int, invite func(string) (*staff, error)) *recruite
 	}
 }
 
-// await calls taken when this rank, a fresh one, is a member of a staff, or is not needed any more.
+// await is called at a fresh rank. It has taken called when the rank is a member of a staff, or is
+// not needed any more. It greets the ranks before this one, which may invite it.
 func (g *recruiter) await(taken func(*staff, error)) {
 	g.mu.Lock()
 	g.fresh, g.taken = true, taken
@@ -225,7 +240,7 @@ func (g *recruiter) await(taken func(*staff, error)) {
 	g.t.Poke()
 }
 
-// leave tells fresh ranks that this rank's program has ended.
+// leave tells the fresh ranks that have greeted this one that its program has ended.
 func (g *recruiter) leave() {
 	g.mu.Lock()
 	g.left = true
@@ -249,7 +264,7 @@ func (g *recruiter) send(s *staff) {
 	g.t.Poke()
 }
 
-// Take takes a message.
+// Take receives a message.
 func (g *recruiter) Take(from int, payload []byte) {
 	if len(payload) == 0 {
 		return
@@ -282,7 +297,8 @@ func (g *recruiter) Died(rank int) {
 	g.consider()
 }
 
-// consider calls taken if this is a fresh rank and it is known what becomes of it. It unlocks mu.
+// consider calls taken if this is a fresh rank whose part is now decided. The caller holds mu, and
+// consider releases it.
 func (g *recruiter) consider() {
 	s, known, err := g.decide()
 	g.fresh = g.fresh && !known
@@ -300,7 +316,9 @@ func (g *recruiter) isForsaken() bool {
 	return g.unneeded && slices.Contains(g.dead[:g.rank], true)
 }
 
-// decide returns this rank's staff, or nil if it is not needed, once that is known.
+// decide returns this fresh rank's staff, or nil if the rank is not needed. known says whether that
+// is decided yet. decide also returns an error if an invitation can't be read, or if all ranks that
+// could have invited this one have died. The caller holds mu.
 func (g *recruiter) decide() (s *staff, known bool, err error) {
 	if !g.fresh {
 		return nil, false, nil
@@ -334,7 +352,7 @@ func (g *recruiter) decide() (s *staff, known bool, err error) {
 	return nil, over, err
 }
 
-// staffOf returns the staff that an invitation to this rank means.
+// staffOf returns the staff that an invitation describes. The caller holds mu.
 func (g *recruiter) staffOf(invitation string) (*staff, error) {
 	s := g.read[invitation]
 	if s == nil {

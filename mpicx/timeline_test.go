@@ -29,8 +29,8 @@ func eventsOf(t *testing.T, dir string) []timeline.Line {
 	return files[0].Lines
 }
 
-// hasEvents requires that a rank has had events of these kinds, in this order, and returns the line of the
-// last. Whatever else it has had in between does not matter.
+// hasEvents requires that a rank has had events of these kinds, in this order, and returns the line
+// of the last. Whatever else it has had in between does not matter.
 func hasEvents(t *testing.T, lines []timeline.Line, rank int, kinds string) (last timeline.Line) {
 	t.Helper()
 	rest := strings.Fields(kinds)

@@ -12,12 +12,12 @@ import "context"
 //
 // An error of a peer ends the context of fn, and is what every Wait, Test, Err and Signal on c, and
 // on communicators derived from c, reports until fn has returned, in every goroutine. Another error
-// that fn returns after such a report is not sent; errors.Is finds it at this rank. If calls nest, an error
-// belongs to the Try in whose function it was raised: docs/guarantees.md has the rules.
+// that fn returns after such a report is not sent; errors.Is finds it at this rank. If calls nest,
+// an error belongs to the Try in whose function it was raised: docs/guarantees.md has the rules.
 //
-// Goroutines of fn return their errors to fn, as an error group does: see the example of TryAll. One
-// that outlives fn gets the error from what it waits for with the context of fn, and must not begin
-// operations. What a goroutine throws ends the process, unless it defers future.Catch.
+// Goroutines of fn return their errors to fn, as an error group does: see the example of TryAll.
+// One that outlives fn gets the error from what it waits for with the context of fn, and must not
+// begin operations. What a goroutine throws ends the process, unless it defers future.Catch.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("Try", ctx, fn); err != nil {
 		return err

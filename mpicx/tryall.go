@@ -11,16 +11,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// TryAll is a Try that is collective: it returns nil at all ranks, or an error with the same Failures
-// at all ranks. Use it in every loop that retries, and where ranks save a state to go back to: see the
-// example, and package checkpoint. It costs a barrier and a reduction of one byte.
+// TryAll is a Try that is collective: it returns nil at all ranks, or an error with the same
+// Failures at all ranks. Use it in every loop that retries, and where ranks save a state to go back
+// to: see the example, and package checkpoint. It costs a barrier and a reduction of one byte.
 //
-// If ctx ends while this rank waits for the others, that is an error of this rank, which all are told:
-// this rank itself by its next operation, if the others are not there yet. So a time limit for fn belongs
-// inside fn.
+// If ctx ends while this rank waits for the others, that is an error of this rank, which all are
+// told: this rank itself by its next operation, if the others are not there yet. So a time limit
+// for fn belongs inside fn.
 //
-// With the ULFM backend a rank may die while the votes are counted. Then TryAll may return nil
-// at some ranks and the error of the death at others; the former get that error from their next
+// With the ULFM backend a rank may die while the votes are counted. Then TryAll may return nil at
+// some ranks and the error of the death at others; the former get that error from their next
 // operation. Call Agree where the difference matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
 	if err := c.readyFor("TryAll", ctx, fn); err != nil {
@@ -123,9 +123,9 @@ func unanimous(dst, left, right []byte) {
 	}
 }
 
-// count waits until the votes are counted, whatever happens: see ledger.Vote. All ranks have begun to vote, so
-// it doesn't depend on what their programs do, and a context that ends does not end it: the others may
-// have counted yes.
+// count waits until the votes are counted, whatever happens: see ledger.Vote. All ranks have begun
+// to vote, so it doesn't depend on what their programs do, and a context that ends does not end it:
+// the others may have counted yes.
 func (v *vote) count() error {
 	defer v.comm.waits("TryAll")()
 	for {
@@ -137,7 +137,8 @@ func (v *vote) count() error {
 	}
 }
 
-// verdict waits for the error because of which some rank has said no. It may not be noticed here yet.
+// verdict waits for the error because of which some rank has said no. It may not be noticed here
+// yet.
 func (v *vote) verdict(ctx context.Context) error {
 	f, p := future.New[struct{}]()
 	waiting.Of(f).Keep(&keeper{Comm: v.comm, call: "TryAll", mode: ledger.Take})

@@ -221,8 +221,8 @@ func TestH5Shrink(t *testing.T) {
 	})
 }
 
-// Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes this an
-// error), and leaves the other as it is.
+// Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes
+// this an error), and leaves the other as it is.
 func TestShrinkOfAValidCommunicator(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		all, err := world.Shrink().Get(ctx)

@@ -14,8 +14,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// Under ErrorsReturn nobody is told why a rank left Run by an error, but that it is
-// dead: who receives from anybody, too.
+// Under ErrorsReturn the peers of a rank that has left Run by an error learn that it is dead, but
+// not why. That includes a peer that receives from AnySource.
 func TestErrorsReturnSeesWhoFailed(t *testing.T) {
 	oneProcess(t)
 	if mpicx.Backend != "ulfm" {
@@ -108,8 +108,8 @@ func TestReturningIsNoFailure(t *testing.T) {
 	})
 }
 
-// A rank that leaves Run by an error corrupts what its peers use in the place of a
-// world that is of no use any more.
+// A rank that leaves Run by an error also corrupts the communicators that its peers use instead of
+// a world that is broken.
 func TestRunCorruptsWhatIsUsed(t *testing.T) {
 	oneProcess(t)
 	if mpicx.Backend != "ulfm" {
@@ -137,7 +137,7 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 	require.NotContains(t, err.Error(), "got")
 }
 
-// The analysis dies, and is left off: the solver goes on, with what is its own.
+// The analysis group dies. The solver group continues without it, on its own communicator.
 func TestIntercommOtherGroupDies(t *testing.T) {
 	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		solver, bridge, remoteLeader := beside(ctx, world, 3)
@@ -158,8 +158,8 @@ func TestIntercommOtherGroupDies(t *testing.T) {
 	})
 }
 
-// Agree gives each group the AND of the other's; Shrink leaves out the dead of both; a group that
-// has lost the other goes on.
+// Agree gives each group the AND of the other group's flags. Shrink leaves out the dead of both. A
+// group that has lost the other continues.
 func TestIntercommRepairs(t *testing.T) {
 	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		local, bridge, remoteLeader := beside(ctx, world, 2)

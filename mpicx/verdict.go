@@ -14,7 +14,9 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 	return c.lookIn(context.Background(), m)
 }
 
-// lookIn is look for a goroutine with the context ctx, which keeps what the scope of ctx has ended with.
+// lookIn is like look, for a goroutine with the context ctx. If a scope of ctx is over and an error
+// has ended it, lookIn returns that error. If a scope of ctx is over without one, lookIn uses the
+// mode ledger.Read in place of Take, so it does not end the error that it returns.
 func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
@@ -49,8 +51,8 @@ func (c *Comm) untold() error {
 	return err
 }
 
-// verdict blocks until the rounds that this rank has notices of are resolved. It returns the
-// oldest error, or nil if there is none or, where no Try is running, another goroutine was told of it.
+// verdict blocks until the rounds that this rank has notices of are resolved. It returns the oldest
+// error, or nil if there is none or, where no Try is running, another goroutine was told of it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
 
 // verdictFor is verdict for a Wait of mode m. A reduction's function is told no error, because it
@@ -76,8 +78,8 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 	}
 }
 
-// awaitChange waits until changed is closed. If the context ends before, it returns the cause. That an
-// error has ended a scope of the context does not count: the caller waits for that error.
+// awaitChange waits until changed is closed. If the context ends before, it returns the cause. That
+// an error has ended a scope of the context does not count: the caller waits for that error.
 func (c *Comm) awaitChange(in context.Context, changed <-chan struct{}) error {
 	c.notInReduction("waits", "for an operation")
 	c.proc.exitIfDead() // no change comes
@@ -123,9 +125,9 @@ func (s *scope) failure(ctx context.Context) error {
 	}
 }
 
-// verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or of
-// a communicator that c is derived from, as it was returned; or a corruption of one of these, wrapped
-// or not. It returns nil for other errors.
+// verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or
+// of a communicator that c is derived from, as it was returned; or a corruption of one of these,
+// wrapped or not. It returns nil for other errors.
 func (c *Comm) verdictIn(err error) *ledger.Error {
 	var v *verdict
 	if p, ok := err.(*PropagatedError); ok {

@@ -18,12 +18,13 @@ import (
 // Waits on them.
 type keeper struct {
 	*Comm
-	call string // the operation, if the transport does not know it by its future; else ""
-	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own results
-	// on a broken communicator (C4). An error that ends other Waits does not end these, so the rank
-	// attends as long as they last.
+	call string // the operation's name, if the transport can't find it by its future; else ""
+	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own
+	// results on a broken communicator (C4). An error that ends other Waits does not end these, so
+	// the rank attends as long as they last.
 	mode ledger.Mode
-	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank gives up.
+	// meeting says that this is a TryAll's barrier. If a scope's error ends a Wait for it, the rank
+	// gives up.
 	meeting bool
 }
 
@@ -57,7 +58,7 @@ func (k *keeper) Yield() {
 	}
 }
 
-// Look ends operations that need ranks which have returned.
+// Look ends operations that need ranks whose programs have returned.
 func (k *keeper) Look() { k.t.Look() }
 
 func (k *keeper) Unpark(place *waiting.Place) {
@@ -69,8 +70,9 @@ func (k *keeper) Unpark(place *waiting.Place) {
 // listen returns the context whose end ends a Wait in ctx. If it has ended, listen also
 // returns the scope whose error has ended it, or nil if no error has.
 //
-// For a goroutine that is nudged at their ends, contexts of running scopes on this communicator, or on one
-// that it is derived from, are left out, because the error that ends them ends the operation too.
+// nudged says that an error wakes the goroutine in any case. listen then skips the contexts of
+// running scopes on this communicator and on its ancestors, because the error that ends such a
+// context also ends the operation.
 func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scope) {
 	ctx := in
 	for {
@@ -107,8 +109,8 @@ func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledge
 // isApart says whether this communicator works even if the scope's is revoked.
 func (k *keeper) isApart(s *scope) bool { return s.comm != k.Comm && !s.comm.propagates() }
 
-// Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or the
-// context's own cause. It returns nil if the error does not concern this communicator; the Wait
+// Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or
+// the context's own cause. It returns nil if the error does not concern this communicator; the Wait
 // then continues.
 func (k *keeper) Ended(ctx context.Context) error {
 	if ctx.Err() == nil { // the transport has failed
@@ -189,8 +191,8 @@ func Cancel[T any](f *future.Future[T]) bool {
 	return ok && k.cancel(waiting.Of(f))
 }
 
-// cancel cancels the receive or probe with this future. The operation is told first, while it
-// can't end, so that it does not reuse its request.
+// cancel cancels the receive or probe whose future has this cell. It first tells the operation,
+// while that can't end, not to reuse its request.
 func (k *keeper) cancel(cell *waiting.Cell) bool {
 	var found *transport.Request
 	k.t.EachPending(func(r *transport.Request) {
@@ -211,7 +213,7 @@ type cancellable interface {
 }
 
 // If a context ends a Wait, the error names the operation. Futures know nothing of ranks, and
-// operations keep no text for this. The transport says what is pending.
+// operations keep no text for this, so the name comes from the transport's pending requests.
 
 // An interruptedError is a context's cause, with the operation that was waited for.
 type interruptedError struct {
@@ -222,7 +224,8 @@ type interruptedError struct {
 func (e *interruptedError) Error() string { return fmt.Sprintf("mpicx: %s: %v", e.waitedFor, e.cause) }
 func (e *interruptedError) Unwrap() error { return e.cause }
 
-// Describe adds to ctx's cause what was waited for. Other errors name it themselves.
+// Describe adds the names of the awaited operations to err if err is ctx's cause. Other errors name
+// their operation themselves.
 func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
 	if !endedBy(ctx, err) {
 		k.proc.leaks.interrupted(waited, err)
@@ -234,8 +237,8 @@ func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cel
 	return &interruptedError{k.waitedFor(waited), err}
 }
 
-// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a Try,
-// of the context around that Try.
+// endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a
+// Try, of the context around that Try.
 func endedBy(ctx context.Context, err error) bool {
 	if waiting.IsCommon(err) || is[*interruptedError](err) {
 		return false

@@ -18,8 +18,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// watchBy adds the watchers that the options ask for to the rank whose first communicator is c.
-// Without watchers, neither the ledger nor a Wait makes events.
+// watchBy adds the watchers that the options ask for. c is the rank's first communicator. Without
+// watchers, neither the ledger nor a Wait makes events.
 func (c *Comm) watchBy(o *options) {
 	p := c.proc
 	if o.log != nil {
@@ -38,8 +38,8 @@ func (c *Comm) watchBy(o *options) {
 	}
 }
 
-// namesOf names the operations that a goroutine waits for. The names are the same at all ranks that
-// are in them.
+// namesOf names the operations that a goroutine waits for. An operation has the same name at all
+// ranks that are in it.
 func namesOf(cells []*waiting.Cell) string {
 	if len(cells) > 1 {
 		return fmt.Sprintf("WaitAny of %d", len(cells))
@@ -54,6 +54,7 @@ func namesOf(cells []*waiting.Cell) string {
 	}
 }
 
+// nameOf names the pending operation on c whose future has the cell.
 func (c *Comm) nameOf(cell *waiting.Cell) string {
 	name := "Wait on " + c.name
 	c.t.EachPending(func(r *transport.Request) {
@@ -64,8 +65,8 @@ func (c *Comm) nameOf(cell *waiting.Cell) string {
 	return name
 }
 
-// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to show
-// where in its program this rank is. recovery.Run marks its attempts.
+// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to
+// show where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
 	c.there("Mark")
 	if c.proc.watchers != nil {
@@ -73,7 +74,7 @@ func (c *Comm) Mark(text string) {
 	}
 }
 
-// lineOf returns the line of an event of the ledger.
+// lineOf returns the timeline's line for an event of the ledger.
 func lineOf(e *ledger.Event) timeline.Line {
 	c := ownerOf(e.Comm)
 	l := timeline.Line{Comm: c.name, Round: e.Round, Final: e.Corrupt}
@@ -115,7 +116,8 @@ func (log logging) happened(l timeline.Line) {
 
 func (log logging) blocked(func() string) (over func()) { return func() {} }
 
-// heard logs an event of the ledger.
+// heard logs an event of the ledger: a corruption as an error, others as warnings. It leaves out
+// events that tell the reader of a log nothing new.
 func (log logging) heard(e *ledger.Event) {
 	level, args := slog.LevelWarn, []any{"rank", ownerOf(e.Comm).rank, "comm", ownerOf(e.Comm).name, "epoch", e.Round}
 	if e.Corrupt {
@@ -146,11 +148,11 @@ func (log logging) heard(e *ledger.Event) {
 type tracing struct {
 	rank int
 
-	mu    sync.Mutex
-	tasks map[*ledger.Comm]tracedError // the tasks of open rounds
+	mu    sync.Mutex                   // protects tasks
+	tasks map[*ledger.Comm]tracedError // the tasks of open rounds, from the first event to the epoch
 }
 
-// A tracedError is the task of a round.
+// A tracedError is the execution trace's task for one round, and its context.
 type tracedError struct {
 	context.Context
 	*trace.Task
@@ -196,7 +198,7 @@ func (t *tracing) log(ctx context.Context, l timeline.Line) {
 	trace.Logf(ctx, "mpicx "+string(l.Event), "rank %d%s: %s", t.rank, on, text)
 }
 
-// blocked makes a region for each kind of operation, such as Allreduce.
+// blocked begins a region, which is named after the kind of operation: "mpicx Allreduce".
 func (t *tracing) blocked(op func() string) (over func()) {
 	if !trace.IsEnabled() {
 		return func() {}

@@ -12,8 +12,8 @@ func newCode(s scheme) (reedsolomon.Encoder, error) {
 	return reedsolomon.New(s.k, s.m, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
 }
 
-// newRows returns, for each parity of the scheme, its code alone, which a holder computes as the data
-// arrive. There are none for copies.
+// newRows returns, for each parity of the scheme, its code alone, which a holder computes as the
+// data arrive. There are none for copies.
 func newRows(s scheme) (rows []reedsolomon.Encoder, err error) {
 	if s.k == 1 {
 		return nil, nil

@@ -24,9 +24,9 @@ func value(r, version int) []float64 {
 	return x
 }
 
-// surviving is a program of some steps, each of which is saved, that replaces the dead. It
-// checks what is restored, and that no version is forgotten which some rank knows to count. It returns
-// the data in the end, or the *checkpoint.LostError that Restore has returned.
+// surviving is a program of some steps, each of which is saved, that replaces the dead. It checks
+// what is restored, and that no version is forgotten which some rank knows to count. It returns the
+// data in the end, or the *checkpoint.LostError that Restore has returned.
 func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
 	const steps = 3
 	var st *checkpoint.Store
@@ -96,7 +96,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	}
 }
 
-// A rank may die at any operation. The spare has its data then.
+// A rank may die at any operation. The spare that takes its place has its data.
 func TestDeathAtEveryOperation(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
@@ -201,7 +201,8 @@ func TestDeaths(t *testing.T) {
 	}
 }
 
-// One more is an error that says what is lost, the same at all.
+// If one more rank dies than the scheme survives, all ranks get the same error, which says what is
+// lost.
 func TestTooManyDeaths(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, s := range schemes {

@@ -14,9 +14,10 @@ import (
 	"slices"
 )
 
-// manifestName is the file that says, in each directory, which versions have been saved: a Save ends when
-// all manifests list its version. [Open] finds the data by the headers and checksums of their files. If
-// files are missing, it knows by the manifest whether they are lost or have never been complete.
+// manifestName is the file that says, in each directory, which versions have been saved: a Save
+// ends when all manifests list its version. [Open] finds the data by the headers and checksums of
+// their files. If files are missing, it knows by the manifest whether they are lost or have never
+// been complete.
 const manifestName = "MANIFEST.json"
 
 // A manifest is the contents of this file.
@@ -92,7 +93,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// prepareDir makes the directory, and removes files of this part that a crash has left half written.
+// prepareDir makes the directory, and removes files of this part that a crash has left half
+// written.
 func prepareDir(dir string, part int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -145,8 +147,8 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 	return records, err
 }
 
-// readManifest returns the versions that a manifest lists. It reads what is left of a damaged one, which
-// is torn if nothing is.
+// readManifest returns the versions that a manifest lists. From a damaged manifest it returns the
+// entries that can still be read; torn says that the manifest is damaged and has none.
 func readManifest(dir string) (listed []key, torn bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,8 +162,8 @@ func readManifest(dir string) (listed []key, torn bool, err error) {
 	return slices.Compact(listed), len(listed) == 0 && !json.Valid(text), err
 }
 
-// writeManifest writes the manifest of a directory that has the files of these versions: of all parts,
-// or of a rank's part.
+// writeManifest writes the manifest of a directory that has the files of these versions: of all
+// parts, or of a rank's part.
 func writeManifest(dir string, run uint64, complete []key, all bool, rank int) error {
 	m := manifest{Format: format, Run: fmt.Sprintf("%016x", run)}
 	m.Versions = slices.Grow(m.Versions, len(complete))[:len(complete)]

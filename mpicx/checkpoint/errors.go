@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrNone is what [Store.Restore] returns if no version has been saved. Data that were saved and are
-// lost are a *[LostError].
+// ErrNone is what [Store.Restore] returns if no version has been saved. Data that were saved and
+// are lost are a *[LostError].
 var ErrNone = errors.New("checkpoint: no version was saved")
 
 // nilStore is the error of a method of a Store that is none.
@@ -14,10 +14,10 @@ func nilStore(method string) error {
 	return fmt.Errorf("checkpoint: %s: nil Store (what an Attempt of recovery.Run has without its option Checkpoint)", method)
 }
 
-// A LostError says that versions were saved, and none can be restored. More ranks were lost than the
-// scheme survives, and files are missing or damaged, or there are none. All ranks get the same. If the
-// missing files come back, the next job restores them. A job that is to begin anew uses another
-// directory, or one from which all files were removed.
+// A LostError says that versions were saved, and none can be restored. More ranks were lost than
+// the scheme survives, and files are missing or damaged, or there are none. All ranks get the same.
+// If the missing files come back, the next job restores them. A job that is to begin anew uses
+// another directory, or one from which all files were removed.
 type LostError struct {
 	Version int   // the newest that was saved; -1: unknown, because only a damaged manifest is left
 	Ranks   []int // ranks whose data are lost, as numbered in the Save; nil: all

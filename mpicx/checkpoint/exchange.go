@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 )
 
-// spreading is the exchange in which each rank sends its chunks to the holders of their parities, and
-// computes the parities that it holds. Step i sends chunk i of all ranks.
+// spreading is the exchange in which each rank sends its chunks to the holders of their parities,
+// and computes the parities that it holds. Step i sends chunk i of all ranks.
 type spreading struct {
 	group
 	position int

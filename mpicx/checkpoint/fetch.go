@@ -9,8 +9,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// fetch carries out this rank's part of a retrieval. It returns the records that this rank then has,
-// and which of its files are bad. Messages between two ranks are in the order of the retrieval.
+// fetch carries out this rank's part of a retrieval. It returns the records that this rank then
+// has, and which of its files are bad. Messages between two ranks are in the order of the
+// retrieval.
 func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored, err error) {
 	rank := s.comm.Rank()
 	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
@@ -68,7 +69,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 	return x.records, bad, nil
 }
 
-// A fetching is one rank's part of a retrieval, under way.
+// A fetching is the state of one rank while it carries out its part of a retrieval.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm

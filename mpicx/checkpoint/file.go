@@ -9,11 +9,11 @@ import (
 	"io"
 )
 
-// A file has the part of one rank in one version. It begins with a rawHeader and the checksum of that.
-// The two records of the part follow, first that of Once variables, in blocks of 1 MiB; the last block
-// may be shorter. Each block is followed by its checksum. This also covers the header's checksum and the
-// block's number, so a block of another file or from another place is detected. Checksums are CRC-32C,
-// numbers little-endian.
+// A file has the part of one rank in one version. It begins with a rawHeader and the checksum of
+// that. The two records of the part follow, first that of Once variables, in blocks of 1 MiB; the
+// last block may be shorter. Each block is followed by its checksum. This also covers the header's
+// checksum and the block's number, so a block of another file or from another place is detected.
+// Checksums are CRC-32C, numbers little-endian.
 type rawHeader struct {
 	Magic         [8]byte // "MPICXCKP"
 	Format, Block uint32  // 1, and the size of a block

@@ -15,8 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A group of RS(4, 2) with 6 ranks, of which some die: while it opens the store, saves, encodes, restores
-// or protects again.
+// A group of RS(4, 2) with 6 ranks, of which some die: while it opens the store, saves, encodes,
+// restores or protects again.
 const (
 	groupSize = 6
 	moments   = 130 // operations of a rank in surviving; with repairs there are more
@@ -73,8 +73,8 @@ func TestDeathsOfPairs(t *testing.T) {
 	require.Positive(t, deaths)
 }
 
-// survivingOrLost is surviving of a group that may lose more ranks than its scheme survives. Then all
-// survivors have the same *LostError, or each has its data.
+// survivingOrLost is surviving of a group that may lose more ranks than its scheme survives. Then
+// all survivors have the same *LostError, or each has its data.
 func survivingOrLost(ctx context.Context, t *testing.T, world *mpicx.Comm) (*checkpoint.LostError, error) {
 	r := world.Rank()
 	x, err := surviving(ctx, t, world, checkpoint.RS(4, 2))
@@ -88,8 +88,8 @@ func survivingOrLost(ctx context.Context, t *testing.T, world *mpicx.Comm) (*che
 	return lost, err
 }
 
-// After three deaths the data are lost, or a repair between them has saved them. Which ranks have lost
-// theirs is the same at all survivors and spares.
+// After three deaths the data are lost, or a repair between them has saved them. Which ranks have
+// lost theirs is the same at all survivors and spares.
 func TestDeathsOfTriples(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))

@@ -228,8 +228,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Who was taken for dead may be slow to end: what he still writes and removes harms nothing
-// that his successor has saved.
+// A process that was declared dead may be slow to end. The files that it still writes and removes
+// do no harm to those that its successor has saved.
 func TestLateWriter(t *testing.T) {
 	dir := t.TempDir()
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {

@@ -10,9 +10,9 @@ type scheme struct{ k, m int }
 func (c scheme) chunk(n uint64) uint64 { return (n + uint64(c.k) - 1) / uint64(c.k) }
 
 // A group is the members that keep each other's data, with the scheme that is possible for their
-// number. There are as many stripes as members. Stripe s has its parities at positions s … s+m-1, and
-// its data at s+m … s+m+k-1, modulo the size. No position has two shards of a stripe, so all data
-// survive the loss of any m members.
+// number. There are as many stripes as members. Stripe s has its parities at positions s … s+m-1,
+// and its data at s+m … s+m+k-1, modulo the size. No position has two shards of a stripe, so all
+// data survive the loss of any m members.
 type group struct {
 	members []int // ranks
 	scheme
@@ -35,8 +35,8 @@ func (g *group) holder(stripe, i int) int {
 	return g.at(stripe + i - g.k)
 }
 
-// groupOf returns the group of a rank, and the rank's position there. machines has the machine of each
-// rank. A group has members on as many machines as possible.
+// groupOf returns the group of a rank, and the rank's position there. machines has the machine of
+// each rank. A group has members on as many machines as possible.
 func groupOf(rank int, machines []int, want scheme) (g group, position int) {
 	order := spread(machines)
 	n := len(order)
@@ -53,8 +53,8 @@ func groupOf(rank int, machines []int, want scheme) (g group, position int) {
 	return g, position
 }
 
-// spread returns the ranks in an order in which neighbours are on different machines: the first rank of
-// each machine, then the second of each, and so on.
+// spread returns the ranks in an order in which neighbours are on different machines: the first
+// rank of each machine, then the second of each, and so on.
 func spread(machines []int) []int {
 	turn := make([]int, len(machines)) // by rank: how many ranks of its machine come before it
 	seen := make(map[int]int)

@@ -41,13 +41,14 @@ func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version 
 	return v, err
 }
 
-// A request is what a rank wants to load.
+// A request names the variable that a rank wants to load.
 type request struct {
 	Name          string
 	Part, Version int
 }
 
-// An offer is a rank's contribution to the meeting of a Load: its request, and what it has.
+// An offer is a rank's contribution to the meeting of a Load: its request, and the data that it can
+// provide.
 type offer struct {
 	Request request
 	Version int
@@ -56,7 +57,7 @@ type offer struct {
 	Loads   int
 }
 
-// A reply is what a rank gets that has asked another one.
+// A reply is the answer to a rank that has requested a variable from another rank.
 type reply struct {
 	Kind uint32
 	Data []byte
@@ -103,8 +104,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	return s.serve(ctx, all, from)
 }
 
-// provider returns the rank that has what a rank wants: that rank itself, or else the lowest; -1 if
-// there is none.
+// provider returns the rank that provides the data that a rank requests: that rank itself if it has
+// them, or else the lowest rank that has. It returns -1 if there is none.
 func provider(rank, n int, has func(int) bool) int {
 	if has(rank) {
 		return rank
@@ -117,8 +118,8 @@ func provider(rank, n int, has func(int) bool) int {
 	return -1
 }
 
-// file returns the file that has what is requested. It prefers the file of a version that all ranks have
-// written.
+// file returns the file that has the requested variable. It prefers the file of a version that all
+// ranks have written.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
 		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {
@@ -128,7 +129,8 @@ func (s *Store) file(files []stored, r request) (found *stored) {
 	return found
 }
 
-// serve sends what other ranks want from this one, and receives what this one wants.
+// serve sends the variables that other ranks request from this rank, and receives the one that this
+// rank has requested.
 func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, err error) {
 	me, tag := s.comm.Rank(), s.loads // a tag for this Load alone
 	var sends []future.Waiter
@@ -164,7 +166,7 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 	return got, err
 }
 
-// find returns what is requested, from memory or from a file.
+// find returns the requested variable, from memory or from a file.
 func (s *Store) find(r request, files []stored) (saved, error) {
 	var records [2][]byte
 	var err error

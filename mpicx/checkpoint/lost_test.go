@@ -15,8 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A disk is the model of what three ranks, which have saved versions 1 and 2, find when the next job
-// begins.
+// A disk is the model of what three ranks, which have saved versions 1 and 2, find when the next
+// job begins.
 type disk struct {
 	gone     [2][]int // by version: the ranks whose files are gone
 	manifest string   // what has happened to manifests: nothing, or a key of harms
@@ -33,8 +33,8 @@ var harms = map[string]func([]byte) []byte{
 	"of another": func([]byte) []byte { return []byte(`{"name": "another program"}`) },
 }
 
-// restores is what Restore must answer: the newest version that is whole, or whose data of the newest
-// version are lost. Without a manifest no Save has ended: what is there was interrupted.
+// restores is what Restore must answer: the newest version that is whole, or whose data of the
+// newest version are lost. Without a manifest no Save has ended: what is there was interrupted.
 func (d disk) restores() (version int, err error) {
 	switch {
 	case len(d.gone[1]) == 0:
@@ -76,7 +76,7 @@ func dirsIn(dir string, shared bool) dirs {
 	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
 }
 
-// make makes the directories what the model says, from those that were saved.
+// make gives the directories the contents that the model describes, from the saved ones.
 func (d disk) make(t *testing.T, saved, of dirs) {
 	for r := range 3 {
 		if r > 0 && of(r) == of(0) {
@@ -133,8 +133,8 @@ func (of dirs) job(t *testing.T, save int, opts ...checkpoint.Option) (version i
 	return versions[0], errs[0]
 }
 
-// What is on the disk decides what Restore answers. Data that are lost are never taken for data that
-// were never saved, and no Save removes what is left of them, in case the rest comes back.
+// The files on the disk decide what Restore returns. It never treats lost data as data that were
+// never saved. No Save removes the remains of lost data, because the rest may come back.
 func TestLostFiles(t *testing.T) {
 	for name, opts := range map[string][]checkpoint.Option{"Partner(0)": {checkpoint.Partner(0)}, "Partner(2)": {checkpoint.Partner(2)}, "RS": {checkpoint.RS(2, 1)}, "Dir": nil} {
 		for _, shared := range []bool{true, false} {
@@ -193,8 +193,8 @@ func TestLostWithAllFiles(t *testing.T) {
 	}
 }
 
-// If a death interrupts the first Save, the version was never saved, unless a rank was told that it was.
-// Then it can be restored, and is lost if files are.
+// If a death interrupts the first Save, the version was never saved, unless a rank was told that it
+// was. Then it can be restored, and is lost if files are.
 func TestInterruptedFirstSave(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	lost := &checkpoint.LostError{Version: 0, Ranks: []int{1, 2}}

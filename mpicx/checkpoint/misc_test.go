@@ -16,7 +16,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// Wrong options say what they are and what is expected.
+// The error of a wrong option names its value and the expected ones.
 func TestWrongOptions(t *testing.T) {
 	for want, opt := range map[string]checkpoint.Option{
 		"option 0 is nil, expected one such as Partner(1)":              nil,
@@ -149,7 +149,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// Save returns though the others have not come, and holds nobody up whose Save is through.
+// Save returns at once, even if other ranks have not called it yet.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		st, _ := open(ctx, world)
@@ -177,8 +177,8 @@ func TestWaitOfOneRank(t *testing.T) {
 	})
 }
 
-// A Save under way tells nobody's error to itself, and joins no round: what ranks raise before
-// they know of each other's is in one verdict (P1, P2).
+// A Save in the background takes no error away from the program, and joins no round: errors that
+// ranks raise before they know of each other's are in one verdict (P1, P2).
 func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		st, _ := open(ctx, world)

@@ -13,11 +13,11 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Open opens a store on a communicator. It is collective, with the same options at all ranks.
-// It finds the newest version that the ranks together have, in files and in the memory of ranks
-// that call [Store.Rejoin] at the same time. It chooses partners anew, and returns when they have
-// their copies. A rank that has no store opens one; a rank that has it already calls Rejoin, because
-// Open would leave what is in its memory.
+// Open opens a store on a communicator. It is collective, with the same options at all ranks. It
+// finds the newest version that the ranks together have, in files and in the memory of ranks that
+// call [Store.Rejoin] at the same time. It chooses partners anew, and returns when they have their
+// copies. A rank that has no store opens one; a rank that has it already calls Rejoin, because Open
+// would leave what is in its memory.
 func Open(ctx context.Context, comm *mpicx.Comm, opts ...Option) (*Store, error) {
 	o, err := read(opts)
 	if err != nil {
@@ -71,8 +71,8 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	return s, nil
 }
 
-// abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it is
-// not used any more, so it stays open.
+// abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it
+// is not used any more, so it stays open.
 func abandon(ctx context.Context, c *mpicx.Comm) {
 	if c != nil && c.Revoked() {
 		_ = c.Close(ctx) // waits for nobody
@@ -149,7 +149,8 @@ func token(dir string, nonce uint64) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%x", temporary(0), nonce))
 }
 
-// look returns what this rank sees in its directory; if all ranks see the same, only its share of it.
+// look returns what this rank sees in its directory; if all ranks see the same, only its share of
+// it.
 func (s *Store) look(ctx context.Context) (me inventory, err error) {
 	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
@@ -202,8 +203,8 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 	return fmt.Errorf("checkpoint: rank %d: %s", r, text)
 }
 
-// recover retrieves the newest version of which nothing is missing, unless a directory is unreadable. It
-// returns nil if there is no such version.
+// recover retrieves the newest version of which nothing is missing, unless a directory is
+// unreadable. It returns nil if there is no such version.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) (*slot, error) {
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe((*slot).isGood), from.lost, textOf(me.err)
@@ -280,9 +281,9 @@ func (s *Store) list(k key) error {
 	return nil
 }
 
-// prune removes the files that are older than the versions that are kept. Others may still be needed: if
-// some are missing that a manifest lists, they may come back. It removes only files that it knows,
-// because this rank may have been declared dead without knowing it.
+// prune removes the files that are older than the versions that are kept. Others may still be
+// needed: if some are missing that a manifest lists, they may come back. It removes only files that
+// it knows, because this rank may have been declared dead without knowing it.
 func (s *Store) prune(k key) {
 	if len(s.files) < s.opts.keep {
 		return
@@ -297,8 +298,9 @@ func (s *Store) prune(k key) {
 	}
 }
 
-// rebuild makes a slot of the recovered version. The old slots of this version and of older ones are kept
-// until the next Save: this version counts when it is protected, and more ranks may die before.
+// rebuild makes a slot of the recovered version. The old slots of this version and of older ones
+// are kept until the next Save: this version counts when it is protected, and more ranks may die
+// before.
 func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *slot {
 	all := p.held()
 	held := make([][]int, len(s.group.members))

@@ -37,7 +37,8 @@ func read(opts []Option) (*options, error) {
 
 // Partner has r other ranks keep a copy of each rank's data. All data survive the loss of any r
 // ranks of a group, so of more ranks in all if they are of different groups. Partner(1) is the
-// default. With Partner(0) each rank keeps only its own data. [RS] takes less memory, and more work.
+// default. With Partner(0) each rank keeps only its own data. [RS] takes less memory, and more
+// work.
 func Partner(r int) Option {
 	return func(o *options) {
 		if r < 0 || r > 255 {
@@ -74,9 +75,9 @@ func MaxBytes(n int64) Option {
 // A DirOption says which files there are.
 type DirOption func(*options)
 
-// Dir has versions written to files in a directory, which is made if it is not there: one
-// file for each rank and version. The directory may be on a file system that all ranks share, or each
-// rank's own. The files survive the end of the job, and of the machine if the directory does.
+// Dir has versions written to files in a directory, which is made if it is not there: one file for
+// each rank and version. The directory may be on a file system that all ranks share, or each rank's
+// own. The files survive the end of the job, and of the machine if the directory does.
 func Dir(path string, opts ...DirOption) Option {
 	return func(o *options) {
 		if path == "" {
@@ -99,8 +100,8 @@ func Every(n int) DirOption {
 	}
 }
 
-// Keep keeps the files of the newest n versions that have all their files, and all files that are not
-// older. The default is 2.
+// Keep keeps the files of the newest n versions that have all their files, and all files that are
+// not older. The default is 2.
 func Keep(n int) DirOption {
 	return func(o *options) {
 		if n < 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// H9: a program that returns without Close, and without a Wait for its Save, does not die of what its store
-// does in the background.
+// H9: a program that returns without Close, and without a Wait for its Save, does not die of the
+// operations that its store has in the background.
 func TestReturnsWithoutClose(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for range 10 {

@@ -14,12 +14,12 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
-// exchanges is the number of exchanges of a protection: the numbers of all ranks, the blob of variables
-// that change, the blob of Once variables, the files, the manifests.
+// exchanges is the number of exchanges of a protection: the numbers of all ranks, the blob of
+// variables that change, the blob of Once variables, the files, the manifests.
 const exchanges = 5
 
-// A protection spreads the data of a slot among the group: of a Save while the program continues, and of a
-// version that Open has recovered.
+// A protection spreads the data of a slot among the group: of a Save while the program continues,
+// and of a version that Open has recovered.
 type protection struct {
 	store   *Store
 	op      hook.Background
@@ -32,8 +32,8 @@ type protection struct {
 	bad     error         // why this rank can't save the version, so no rank does; nil: it can
 }
 
-// run returns nil when the data count at all ranks, with their files. All ranks get a *SaveError, or
-// none. An error of the communicator may be one of this rank alone.
+// run returns nil when the data count at all ranks, with their files. All ranks get a *SaveError,
+// or none. An error of the communicator may be one of this rank alone.
 func (p *protection) run() error {
 	err := p.spread()
 	if _, isOfAll := errors.AsType[*SaveError](err); err != nil && !isOfAll {
@@ -107,8 +107,8 @@ func (p *protection) spread() error {
 		_ = os.Remove(filepath.Join(s.opts.dir, file.name())) // not all ranks have one, and a full disk needs the room
 		return &SaveError{Version: o.Key.Version, InMemory: true, Err: failed}
 	}
-	// No rank is told that the version was saved before all manifests list it: what is lost later is
-	// then known to be lost.
+	// No rank is told that the version was saved before all manifests list it. If files are lost
+	// later, the manifests show that they are lost.
 	failed = s.list(o.Key)
 	if anyFailed, err = p.anyFailed(failed); err != nil {
 		return err

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open and
-// Rejoin.
+// An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open
+// and Rejoin.
 type inventory struct {
 	Slots    []holding // in an agreement, of versions that count
 	Stamp    uint64
@@ -24,8 +24,8 @@ type inventory struct {
 	err     error      // the same at this rank
 }
 
-// A retrieval says how all ranks together get all parts of a version. It depends on the inventories
-// alone, so each rank makes the same one.
+// A retrieval says how all ranks together get all parts of a version. It depends only on the
+// inventories, so all ranks compute the same one.
 type retrieval struct {
 	key
 	keep    [][]int // by rank: the parts that it has in memory and keeps
@@ -35,8 +35,8 @@ type retrieval struct {
 	mine    []int // by rank: its own part; -1: none
 }
 
-// A decoding is a lost member of a group, and its parts, which the adopter computes from the shards of
-// other members.
+// A decoding is a lost member of a group, and its parts, which the adopter computes from the shards
+// of other members.
 type decoding struct {
 	like    *holding // the holding of a member of the same group, if possible of one that is whole
 	lost    int      // the lost member's position
@@ -52,8 +52,8 @@ type reading struct {
 	reader, adopter int
 }
 
-// choose returns the retrieval of the newest version of which nothing is missing. If there is none, it
-// returns what is missing of the newest version that counted, if one did.
+// choose returns the retrieval of the newest version of which nothing is missing. If there is none,
+// but some version counted, it returns an error that says what is missing of the newest such one.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys, counted []key
 	var lost, before *LostError
@@ -129,8 +129,8 @@ func (p *retrieval) own(all []inventory) []*holding {
 	return own
 }
 
-// decode plans the decodings of lost members of groups. The rank in the place of a lost member adopts
-// its parts, or else the next member of the group.
+// decode plans the decodings of lost members of groups. The rank in the place of a lost member
+// adopts its parts, or else the next member of the group.
 func (p *retrieval) decode(groups []*decoding, owner []int) {
 	places := p.places(groups)
 	for _, g := range groups {
@@ -200,8 +200,8 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 	return groups
 }
 
-// places returns, by part, the ranks that have no part of their own and are in the place of the part's
-// rank: they have its number in a communicator of the same size.
+// places returns, by part, the ranks that have no part of their own and are in the place of the
+// part's rank: they have its number in a communicator of the same size.
 func (p *retrieval) places(groups []*decoding) map[int]int {
 	places := make(map[int]int)
 	if p.Parts == len(p.mine) {
@@ -225,8 +225,8 @@ func (p *retrieval) places(groups []*decoding) map[int]int {
 	return places
 }
 
-// sources returns the positions and numbers of k shards of the stripe of a chunk, the adopter's first.
-// It returns nil if there are fewer than k.
+// sources returns the positions and numbers of k shards of the stripe of a chunk, the adopter's
+// first. It returns nil if there are fewer than k.
 func (d *decoding) sources(chunk int) (positions, shards []int) {
 	g := d.like.group()
 	stripe := g.stripeOf(d.lost, chunk)

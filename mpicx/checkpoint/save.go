@@ -67,10 +67,10 @@ func (s *Store) isReady(save *turn) bool {
 // errCopy is the error of a Save whose copy of the variables has panicked, in a method for gob.
 var errCopy = errors.New("checkpoint: the variables were not copied")
 
-// save is a Save on a goroutine of its own, without the copy of the variables: the program makes that
-// while it is in Save, when it receives from ready. save returns the error with which the Save ends. It
-// waits by Done, so the rank joins rounds meanwhile, and without a context, because an error of the
-// communicator ends everything that it waits for.
+// save is a Save on a goroutine of its own, without the copy of the variables: the program makes
+// that while it is in Save, when it receives from ready. save returns the error with which the Save
+// ends. It waits by Done, so the rank joins rounds meanwhile, and without a context, because an
+// error of the communicator ends everything that it waits for.
 func (s *Store) save(ctx context.Context, version int, all turns, before *future.Future[struct{}], ready chan<- *protection) error {
 	if before != nil {
 		<-before.Done()
@@ -102,8 +102,8 @@ func (s *Store) save(ctx context.Context, version int, all turns, before *future
 	return p.run()
 }
 
-// isOwn says whether a slot has this rank's part alone, as ranks are numbered now. The next version can
-// then share its Once variables. After Shrink this is not so.
+// isOwn says whether a slot has only this rank's part, as ranks are numbered now. The next version
+// can then share its Once variables. After Shrink this is not so.
 func (s *Store) isOwn(o *slot) bool {
 	return o != nil && o.Key.Parts == s.comm.Size() && slices.Equal(o.parts(), []int{s.comm.Rank()})
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// A blob is the data of one rank, and the shards of other ranks' data that it keeps: parity j is of the
-// stripe with the number of the rank's position minus j. After the exchange the data are k chunks long,
-// padded with zeros.
+// A blob is the data of one rank, and the shards of other ranks' data that it keeps: parity j is of
+// the stripe with the number of the rank's position minus j. After the exchange the data are k
+// chunks long, padded with zeros.
 type blob struct {
 	data   []byte
 	shards [][]byte
@@ -27,8 +27,8 @@ func (b *blob) bytes() (n int64) {
 // lend returns a blob of the same data. Neither blob may be written to while both are in use.
 func (b *blob) lend() *blob { return &blob{data: b.data[:len(b.data):len(b.data)]} }
 
-// A key identifies a version; it is the same in all its parts. Stamps count the agreements of all ranks
-// and the Saves, so no two Saves have the same stamp, no matter how they are interrupted.
+// A key identifies a version; it is the same in all its parts. Stamps count the agreements of all
+// ranks and the Saves, so no two Saves have the same stamp, no matter how they are interrupted.
 type key struct {
 	Version int
 	Run     uint64 // of the job in which the version was saved
@@ -65,8 +65,8 @@ func (h *holding) isLike(o holding) bool { return o.Key == h.Key && o.Stamp == h
 // mine returns this rank's own part, or -1.
 func (h *holding) mine() int { return h.Held[h.Pos][0] }
 
-// A slot is a version in memory: the blob of Once variables, which the next version may share, and the
-// blob of the other variables.
+// A slot is a version in memory: the blob of Once variables, which the next version may share, and
+// the blob of the other variables.
 type slot struct {
 	holding
 	blobs [2]*blob

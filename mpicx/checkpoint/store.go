@@ -99,8 +99,8 @@ func (s *Store) of(which int) []*variable {
 	return slices.DeleteFunc(slices.Clone(s.vars), func(x *variable) bool { return x.once != (which == once) })
 }
 
-// settle waits until the pending operation has ended. It does not take errors that the program is to be
-// told of: the next operation reports them.
+// settle waits until the pending operation has ended. It does not take errors that the program is
+// to be told of: the next operation reports them.
 func (s *Store) settle(ctx context.Context) error {
 	if s.pending == nil {
 		return nil
@@ -130,8 +130,8 @@ type turn struct {
 	used bool
 }
 
-// turns are the turns of one call of a method. The method takes them all first. No matter how the call
-// ends at one rank, the rank's next call then matches the next calls of the others.
+// turns are the turns of one call of a method. The method takes them all first. No matter how the
+// call ends at one rank, the rank's next call then matches the next calls of the others.
 type turns []*turn
 
 // take takes a turn for each number of exchanges. If it is refused, the future has the error.
@@ -157,8 +157,8 @@ func (all turns) pass() {
 	}
 }
 
-// gather returns each rank's contribution. If it is ended by an error of the communicator, the program
-// is told of that by told.
+// gather returns each rank's contribution. If it is ended by an error of the communicator, the
+// program is told of that by told.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
@@ -215,7 +215,8 @@ func (s *Store) learn(all []inventory) {
 	s.stamp++
 }
 
-// agree agrees with all ranks which versions they have. base is the newest that counts at all ranks.
+// agree agrees with all ranks which versions they have. base is the newest that counts at all
+// ranks.
 func (s *Store) agree(ctx context.Context, t *turn) error {
 	me := inventory{Slots: s.describe((*slot).isWhole), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
 	all, err := gather(ctx, t, me)

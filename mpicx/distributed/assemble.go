@@ -15,8 +15,8 @@ import (
 // and for the entries that are sent to it.
 const batch = 1 << 15
 
-// balance returns where each rank's rows begin if the entries of the blocks are divided evenly. Rank
-// 0 counts the entries, which takes 8 bytes for each row.
+// balance returns where each rank's rows begin if the entries of the blocks are divided evenly.
+// Rank 0 counts the entries, which takes 8 bytes for each row.
 func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) ([]int, error) {
 	var mine []int32 // for each block: its first row, number of rows, and number of entries of each row
 	for _, b := range blocks {
@@ -70,8 +70,8 @@ func entriesOf(blocks ...Block) iter.Seq2[sparse.Triplet, error] {
 	}
 }
 
-// assemble sends entries to the ranks that have their rows by offsets, and returns those in this rank's
-// rows. Each rank may have any entries of the matrix. It is collective.
+// assemble sends each entry to the rank whose rows, by offsets, include its row. It returns the
+// entries in this rank's rows. Each rank may have any entries of the matrix. It is collective.
 func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, entries iter.Seq2[sparse.Triplet, error]) ([]sparse.Triplet, error) {
 	a := &assembler{comm: comm, offsets: offsets}
 	for t, err := range entries {

@@ -147,7 +147,7 @@ func given(blocks [][]distributed.Block, i int) bool {
 	return false
 }
 
-// A part that is not inside the vector is an error at the rank that has it, and no panic at another one.
+// A rank whose part is not inside the vector gets an error, and no other rank panics.
 func TestVectorOutside(t *testing.T) {
 	for _, first := range []int{-1, 3, 1 << 30} {
 		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {

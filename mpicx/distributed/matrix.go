@@ -69,8 +69,8 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix
 	return newMatrix(ctx, comm, offsets, rows)
 }
 
-// newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts which
-// ranks need them.
+// newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts
+// which ranks need them.
 func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) (*Matrix, error) {
 	size, first := comm.Size(), offsets[comm.Rank()]
 	m := &Matrix{Offsets: offsets, comm: comm, local: localize(rows, first)}
@@ -110,8 +110,8 @@ func sum(counts []int) (total int) {
 	return total
 }
 
-// Apply computes y = A·x. The messages are under way while the rank multiplies
-// what it has itself. It throws what becomes of them.
+// Apply computes y = A·x. The rank multiplies by its own part of x while the messages are
+// under way. Apply throws the error with which the messages end.
 func (m *Matrix) Apply(ctx context.Context, y, x []float64) {
 	pending := m.pending[:0]
 	for i := range m.neighbours {

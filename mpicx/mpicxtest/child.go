@@ -41,7 +41,8 @@ type message struct {
 var child = newChild()
 
 // newChild removes the process's beginning from the environment. Calls of Run before that of
-// RunProcesses therefore have goroutine ranks, and processes that this one starts are not such children.
+// RunProcesses therefore have goroutine ranks, and processes that this one starts are not such
+// children.
 func newChild() *process {
 	name := os.Getenv(envBeginning)
 	if name == "" {

@@ -25,8 +25,8 @@ func killBy(name string) error {
 	return syscall.Kill(os.Getpid(), s)
 }
 
-// stop stops this process for d. Another process continues it, repeatedly, because it may be slow to
-// stop.
+// stop stops this process for d. Another process continues it, repeatedly, because it may be slow
+// to stop.
 func stop(d time.Duration) error {
 	c := exec.Command("sh", "-c", fmt.Sprintf("sleep %f; while kill -CONT %d; do sleep 0.01; done", d.Seconds(), os.Getpid()))
 	if err := c.Start(); err != nil {

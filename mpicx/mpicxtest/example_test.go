@@ -38,8 +38,8 @@ func ExampleRun() {
 	})
 }
 
-// Rank 3 dies before its first message in AllreduceValue. The test fails if it does not die, or if a
-// survivor returns an error.
+// Rank 3 dies before its first message in AllreduceValue. The test fails if it does not die, or if
+// a survivor returns an error.
 func ExampleRunFaults() {
 	mpicxtest.NeedsULFM(t) // otherwise the test fails without -tags ulfm
 	mpicxtest.RunFaults(t, 4, "must kill 3 in AllreduceValue step 1", func(ctx context.Context, world *mpicx.Comm) error {

@@ -90,8 +90,8 @@ func byGround(l layout, use func(context.Context, []*mpicx.Comm) error) program 
 }
 
 // each has them repaired, and the ground only if that has an error of its own. An error of one
-// breaks all of this rank's: so nobody waits on one of them for who repairs another. And a rank begins
-// all repairs before it waits for one: so their order, which differs, does not matter.
+// breaks all of this rank's: so nobody waits on one of them for who repairs another. And a rank
+// begins all repairs before it waits for one: so their order, which differs, does not matter.
 func each(l layout, use func(context.Context, []*mpicx.Comm) error) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		return propagating(func(ctx context.Context, ground *mpicx.Comm) error {
@@ -201,8 +201,8 @@ func shrunk(ctx context.Context, own []*mpicx.Comm, o *outcome) ([]*mpicx.Comm, 
 	return small, nil
 }
 
-// levels has an error repaired where it is: of pairs, of halves, of all. All leave a level together, or
-// none does.
+// levels has an error repaired where it is: of pairs, of halves, of all. All leave a level
+// together, or none does.
 func levels(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 	if err := level(ctx, world, o, 2); err != nil {
 		return err
@@ -282,7 +282,8 @@ func families() map[string]program {
 	return programs
 }
 
-// D1, D2, H5: whoever dies whenever, nobody hangs, and each communicator is alike at all its members.
+// D1, D2, H5: any rank may die at any moment. No rank hangs, and each communicator has the same
+// outcome at all its members.
 func TestFamilies(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for name, run := range families() {

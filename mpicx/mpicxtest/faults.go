@@ -69,7 +69,7 @@ func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context
 	return p.Killed()
 }
 
-// planOf reads a plan for that many ranks.
+// planOf reads a plan for the given number of ranks.
 func planOf(t testing.TB, plan string, ranks int) *fault.Plan {
 	t.Helper()
 	p, err := fault.Parse(plan)
@@ -117,9 +117,9 @@ func EveryDeath(t *testing.T, ranks int, fn func(ctx context.Context, world *mpi
 	}
 }
 
-// NeedsULFM skips t unless the error backend sees deaths, which it does with -tags ulfm. Call it in a
-// test in which ranks die, if the test is to be skipped with the other backend; otherwise it fails
-// there.
+// NeedsULFM skips t unless the error backend sees deaths, which it does with -tags ulfm. Call it in
+// a test in which ranks die, if the test is to be skipped with the other backend; otherwise it
+// fails there.
 func NeedsULFM(t testing.TB) {
 	t.Helper()
 	if mpicx.Backend != "ulfm" {
@@ -144,7 +144,7 @@ func goroutinesDie(t testing.TB, what string) {
 	}
 }
 
-// runPlan runs fn with a plan for all ranks, those that wait included.
+// runPlan runs fn with a plan for all ranks, including spares and fresh ranks.
 func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
 	t.Helper()
 	defer func() {
@@ -157,8 +157,8 @@ func runPlan(t testing.TB, ranks, all int, p *fault.Plan, fn func(context.Contex
 	RunWith(t, ranks, fn, append(slices.Clone(opts), hook.Transport[mpicx.Option](p.Wrap))...)
 }
 
-// reportMissed fails t for what the plan had to do in a job of that many ranks and has not done.
-// Counts says what a rank has begun.
+// reportMissed fails t for each statement that the plan had to carry out, in a job of that many
+// ranks, and has not. Counts returns the numbers of operations that a rank has begun.
 func reportMissed(t testing.TB, p *fault.Plan, ranks int, counts func(rank int) string) {
 	t.Helper()
 	if t.Skipped() {

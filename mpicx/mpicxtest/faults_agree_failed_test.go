@@ -12,9 +12,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// agreeingOnFailed goes on with body on what is left until AgreeFailed says that nobody has
-// died: then all have done it, because who could not do it knew of a death, or was told by one
-// who did.
+// agreeingOnFailed repeats body, each time on the survivors, until AgreeFailed finds no death. Then
+// body has succeeded at all ranks: a rank at which it failed knew of a death, or was told of an
+// error by a rank that did.
 func agreeingOnFailed(h mpicx.Errhandler, body func(context.Context, *mpicx.Comm) error) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(h)

@@ -10,8 +10,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// agreeing is propagating, but Agree decides whether all are done; a corruption that
-// Agree reports has it called again.
+// agreeingProgram is like propagating, but Agree decides whether all ranks are done. If Agree
+// reports a corruption, it is called again.
 func agreeingProgram(body func(context.Context, *mpicx.Comm) error) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		for comm := world; ; {

@@ -45,7 +45,7 @@ func basic(ctx context.Context, comm *mpicx.Comm) error {
 	return recv.Wait(ctx)
 }
 
-// deriving revokes what it made if it fails.
+// deriving revokes the communicators that it has made if it fails.
 func deriving(ctx context.Context, comm *mpicx.Comm) (err error) {
 	dup, err := have(ctx, comm, comm.Dup())
 	if err != nil {
@@ -136,7 +136,7 @@ type outcome struct {
 
 type program func(ctx context.Context, world *mpicx.Comm, o *outcome) error
 
-// propagating does body until this rank has done it, each time on what is left.
+// propagating repeats body until it succeeds at this rank, each time on the survivors.
 func propagating(body func(context.Context, *mpicx.Comm) error) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		for comm := world; ; {
@@ -201,8 +201,8 @@ func expected(err error) bool {
 	return corrupted || dead || errors.Is(err, mpicx.ErrRevoked) || errors.Is(err, mpicx.ErrProcFailedPending)
 }
 
-// survive runs a program with the plan, and checks that all survivors end, and
-// were told the same. It returns who was killed.
+// survive runs a program with the plan. It checks that all survivors end, and that they were told
+// the same. It returns the ranks that were killed.
 func survive(t *testing.T, n int, plan string, uniform bool, run program) []int {
 	t.Helper()
 	outcomes := make([]outcome, n)
@@ -528,8 +528,8 @@ func fatal(t *testing.T, fn func(testing.TB)) string {
 	return tb.fatal
 }
 
-// Without deaths a plan runs with each backend. With deaths nothing is tested where nobody sees them, so the
-// test fails there, or says by name that it is skipped.
+// Without deaths a plan runs with each backend. A plan with deaths tests nothing with a backend
+// that does not see them, so there the test fails, or says by its name that it is skipped.
 func TestDeathsThatNobodySees(t *testing.T) {
 	ran := make(chan int, 2)
 	require.Empty(t, mpicxtest.RunFaults(t, 2, "", func(_ context.Context, world *mpicx.Comm) error {
@@ -551,7 +551,7 @@ func TestDeathsThatNobodySees(t *testing.T) {
 	}
 }
 
-// Each rank dies once at each of its operations, which are those that RunFaults counts.
+// Each rank dies once at each of its operations, as RunFaults counts them.
 func TestEveryDeath(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for name, body := range bodies {

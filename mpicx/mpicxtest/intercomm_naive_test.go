@@ -15,8 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// The ways of paper 003 to make an inter-communicator, which its author takes back one after the
-// other, as programs. What they make is a duplicate of the world, that who has it uses.
+// These programs are the ways of paper 003 to make an inter-communicator. Its author rejects one
+// after the other. The programs make a duplicate of the world, and the ranks that have it use it.
 
 // naive is MPI_Intercomm_create as it is: the leaders exchange a letter, and pass it on.
 func naive(ctx context.Context, local, bridge *mpicx.Comm, remoteLeader int) error {
@@ -55,7 +55,7 @@ func byLeaders(ctx context.Context, local, bridge, _ *mpicx.Comm, remoteLeader i
 	return agreed(ctx, local, flag) == 1
 }
 
-// agreed is what the living have agreed on, whoever has died.
+// agreed returns the flag on which the living ranks have agreed, no matter which ranks have died.
 func agreed(ctx context.Context, c *mpicx.Comm, flag int) int {
 	flag, err := c.Agree(flag).Get(ctx)
 	if dead, ok := errors.AsType[*mpicx.ProcFailedError](err); ok {
@@ -94,9 +94,10 @@ func (w way) differ(t *testing.T, plan string) (killed int, differ bool) {
 	return len(died), count[true] > 0 && count[false] > 0
 }
 
-// Deaths split what the paper's ways make, and not what CreateIntercomm makes. One in the last
-// barrier is enough; after agreements it takes a rank that dies before its group has the letter, and
-// the leader of the other group, who alone has learnt of that.
+// With the paper's ways, deaths can leave some living ranks with a communicator and others with an
+// error; with CreateIntercomm they can't. One death in the last barrier is enough. After agreements
+// it takes two: a rank that dies before its group has the letter, and then the leader of the other
+// group, the only rank that knows of the first death.
 func TestIntercommWaysOfThePaper(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	count := func(name string, w way, plans ...string) (differ int) {
@@ -132,8 +133,8 @@ func TestIntercommWaysOfThePaper(t *testing.T) {
 	require.Zero(t, count("CreateIntercomm", ours, append(barriers, leaders...)...))
 }
 
-// Where a whole group fails and nobody dies, the other waits for ever in the barrier of both. Nobody
-// can tell it, on a communicator that the failed group does not have.
+// If a whole group fails and no rank dies, the other group waits for ever in the barrier of both.
+// No rank can tell it, because the failed group does not have the communicator of the barrier.
 func TestIntercommHalfMade(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		t.Skip("nothing can be revoked")

@@ -10,7 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// groups divides world into two of its first ranks and the others, who have a bridge.
+// groups divides world into two groups, its first ranks and the others, and returns a bridge.
 func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *mpicx.Comm, remoteLeader int, err error) {
 	color, remoteLeader := 0, first
 	if world.Rank() >= first {
@@ -22,7 +22,8 @@ func groups(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *m
 	return local, bridge, remoteLeader, err
 }
 
-// coupling notes whether there is an Intercomm, which is to be the same at all of both groups.
+// coupling records whether this rank gets the Intercomm: all ranks of both groups must agree on
+// that.
 func coupling(h mpicx.Errhandler) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(h)
@@ -65,8 +66,8 @@ func coupling(h mpicx.Errhandler) program {
 	}
 }
 
-// All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one rank,
-// leaders too, and any two.
+// All living ranks of both groups have the Intercomm, or all have an error, whoever dies when: one
+// rank, leaders too, and any two.
 func TestIntercommUniform(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n = 5

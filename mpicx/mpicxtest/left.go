@@ -9,13 +9,13 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// left is what programs have left behind: see Run.
+// left collects the failed futures and unreceived messages that programs have left behind: see Run.
 type left struct {
 	mu    sync.Mutex
 	texts []string
 }
 
-// option makes mpicx.Run report what is left.
+// option returns the option with which mpicx.Run reports them.
 func (l *left) option() mpicx.Option {
 	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.Left = l.add })
 }

@@ -105,7 +105,7 @@ func TestExcused(t *testing.T) {
 	}
 }
 
-// Messages of and to the dead are nobody's.
+// Messages from and to dead ranks do not count as left behind.
 func TestExcusedDeaths(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	killed := mpicxtest.RunFaults(t, 3, "kill 1 at operation 3", func(ctx context.Context, world *mpicx.Comm) error {

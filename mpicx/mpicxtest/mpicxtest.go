@@ -73,8 +73,8 @@ func RunWith(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.
 	synctest.Test(tt, func(t *testing.T) { b.run(t, fn, opts) })
 }
 
-// idle is how long, in fake time, ranks may wait for timers while no operation begins or ends. It takes
-// no real time, unless ranks poll.
+// idle is how long, in fake time, ranks may wait for timers while no operation begins or ends. It
+// takes no real time, unless ranks poll.
 const idle = 30 * 24 * time.Hour
 
 func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, opts []mpicx.Option) {
@@ -164,8 +164,8 @@ type state struct {
 	err      error // the error of its function
 }
 
-// cancelDead ends the contexts of ranks that have died since the last call, because other goroutines of
-// these ranks may wait for that. It says whether there are any.
+// cancelDead ends the contexts of ranks that have died since the last call, because other
+// goroutines of these ranks may wait for that. It says whether there are any.
 func (b *bubble) cancelDead() (some bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,8 @@ func (b *bubble) onlyDeadRemain() bool {
 	return !slices.ContainsFunc(b.states, func(s *state) bool { return !s.dead && !s.isOver() })
 }
 
-// isOver says whether the rank's function has returned, and Run does not wait for what the rank has begun.
+// isOver says whether the rank's function has returned and Run no longer waits for its pending
+// collective calls.
 func (s *state) isOver() bool {
 	return s.returned && (hook.Of(s.world).Dead() || hook.Of(s.world).Doing() == "returned")
 }

@@ -295,7 +295,7 @@ func TestOtherTB(t *testing.T) {
 	require.Equal(t, []bool{true, true, true}, called)
 }
 
-// A rank that dies is missed by nobody who does not need it.
+// The death of a rank disturbs no rank that does not need it.
 func TestDie(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {

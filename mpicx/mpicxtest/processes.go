@@ -181,7 +181,7 @@ func respawns(opts []mpicx.Option) bool {
 	return slices.ContainsFunc(opts, func(o mpicx.Option) bool { return hook.SettingsOf(o).Respawn })
 }
 
-// A beginning is what a process of RunProcesses needs to know when it begins.
+// A beginning tells a process of RunProcesses, when it starts, what it needs to know.
 type beginning struct {
 	Test   string
 	Call   int // of RunProcesses in the test, from 0
@@ -207,7 +207,7 @@ func (b *beginning) write(t *testing.T) {
 	}
 }
 
-// command returns the command that runs this test alone.
+// command returns the command that runs only this test.
 func (b *beginning) command(t *testing.T) *exec.Cmd {
 	t.Helper()
 	args := []string{"-test.run=" + pattern(b.Test), "-test.v", "-test.count=1", fmt.Sprint("-test.short=", testing.Short())}

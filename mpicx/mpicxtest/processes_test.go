@@ -19,7 +19,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// Each rank is a process; what it logs, writes and hands over comes back.
+// Each rank is a process. Its logs, its output and the values of Hand come back to the test.
 func TestRunProcesses(t *testing.T) {
 	before := 1
 	all := mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

@@ -40,7 +40,8 @@ func upTo(n int) []int {
 	return all
 }
 
-// creating makes one, and says whether it has: with ErrorsReturn all who live have it or nobody has.
+// creating creates a communicator by create. With ErrorsReturn all living ranks have it in the end,
+// or none has.
 func creating(name string, create func(c *mpicx.Comm) future.Waiter) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
@@ -94,7 +95,7 @@ func using(ctx context.Context, comm *mpicx.Comm) error {
 	return comm.Barrier().Wait(ctx)
 }
 
-// Whoever dies whenever, one or two, all survivors have what is created or none has.
+// One or two ranks die, at any moment. In the end all survivors have the communicator, or none has.
 func TestCreationsExhaustive(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	programs := map[string]program{"a grid in use": propagating(using)}

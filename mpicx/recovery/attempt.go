@@ -86,7 +86,7 @@ func (a *Attempt) GiveUp(err error) error {
 	return &givenUp{a.run, err.Error(), []error{err}}
 }
 
-// A givenUp is the end of a Run: what GiveUp returns, and what Run returns then.
+// A givenUp is the error that GiveUp returns, and that Run returns in turn.
 type givenUp struct {
 	run  *run
 	text string

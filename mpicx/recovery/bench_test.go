@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// What Run costs beside fn, where nothing fails.
+// The cost of Run without that of fn, if nothing fails.
 func BenchmarkRun(b *testing.B) {
 	for _, n := range []int{4, 64} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// A cause is an error that all ranks have, in the form in which a rescue is told of it. If both are nil,
-// it is mpicx.ErrRevoked.
+// A cause is an error that all ranks have, in the form in which a rescue is told of it. If both are
+// nil, it is mpicx.ErrRevoked.
 type cause struct {
 	Propagated *mpicx.PropagatedError
 	Corrupted  *mpicx.CommCorruptedError

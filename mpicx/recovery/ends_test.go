@@ -24,8 +24,8 @@ type signalled struct{}
 func (signalled) Error() string        { return "terminated signal received" }
 func (signalled) Is(target error) bool { return target == context.Canceled }
 
-// A signal ends the context of all ranks, at any moment: all return its cause, from an inner level too.
-// Nobody begins another attempt, and nobody continues alone.
+// A signal ends the context of all ranks, at any moment: all return its cause, from an inner level
+// too. Nobody begins another attempt, and nobody continues alone.
 func TestSignalEndsAllRanks(t *testing.T) {
 	for i := range 4 * 25 * 2 {
 		n, at, nested := 1+i%4, int64(i/4%25), i >= 100
@@ -63,7 +63,8 @@ func TestSignalEndsAllRanks(t *testing.T) {
 	}
 }
 
-// What another attempt can't mend is tried once, whichever rank has it.
+// After an error that another attempt would meet again, there is no second attempt, no matter which
+// rank has the error.
 func TestHopeless(t *testing.T) {
 	const n = 3
 	for name, hopeless := range map[string]error{
@@ -110,8 +111,8 @@ func TestHopelessBelow(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, end.ns())
 }
 
-// Each rank finds the error with which it gave up, even if it was told of another's before, and each text
-// is said once.
+// Each rank finds the error with which it gave up, even if it was told of another's before, and
+// each text is said once.
 func TestGiveUpAfterAnother(t *testing.T) {
 	failed, mine := errors.New("failed"), errors.New("enough")
 	for name, giveUp := range map[string]func(a *recovery.Attempt, told error) error{

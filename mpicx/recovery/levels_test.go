@@ -96,8 +96,8 @@ func TestWhoIsDisturbed(t *testing.T) {
 	}
 }
 
-// An inner level shrinks when a rank dies. Nobody else is told until the outer level needs
-// the dead.
+// An inner level shrinks when a rank dies. No other rank is told until the outer level needs the
+// dead rank.
 func TestInnerShrink(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n = 6

@@ -31,7 +31,7 @@ const (
 	dies
 )
 
-// faults has those of a rank, each of which happens once, and notes what it does.
+// faults holds the faults of a rank, each of which happens once, and records them.
 type faults struct {
 	rnd    *rand.Rand
 	share  int // one place in so many

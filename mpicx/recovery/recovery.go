@@ -73,8 +73,8 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-// steps are the steps of an attempt. They are separate: in a single one, fn could fail at one rank before
-// it is called at another.
+// steps are the steps of an attempt. They are separate: in a single one, fn could fail at one rank
+// before it is called at another.
 func (r *run) steps(ctx context.Context) error {
 	if err := r.together(ctx, r.meet); err != nil || r.over {
 		return err
@@ -89,7 +89,8 @@ func (r *run) steps(ctx context.Context) error {
 	return r.together(ctx, r.call)
 }
 
-// call calls fn. It notes whether this rank gives up, because an error of another rank may come first.
+// call calls fn. It notes whether this rank gives up, because an error of another rank may come
+// first.
 func (r *run) call(ctx context.Context) error {
 	err := r.fn(ctx, r.next())
 	r.note(err)
@@ -97,13 +98,13 @@ func (r *run) call(ctx context.Context) error {
 }
 
 // together is TryAll that is uniform despite deaths. If a rank dies, or its context ends, while the
-// votes are counted, TryAll may return nil at some ranks only. The decision of Agree is the same at all
-// survivors, no matter which ranks die. With the black channel no rank dies, and a TryAll without a
-// deadline is uniform, so Agree is left out.
+// votes are counted, TryAll may return nil at some ranks only. The decision of Agree is the same at
+// all survivors, no matter which ranks die. With the black channel no rank dies, and a TryAll
+// without a deadline is uniform, so Agree is left out.
 //
-// A Wait for Agree would report an error of a rank that has already left instead of the decision (P7).
-// TryAll leaves such an error to the next operation. Therefore no rank leaves before all have been in a
-// second TryAll.
+// A Wait for Agree would report an error of a rank that has already left instead of the decision
+// (P7). TryAll leaves such an error to the next operation. Therefore no rank leaves before all have
+// been in a second TryAll.
 func (r *run) together(ctx context.Context, fn func(context.Context) error) error {
 	if err := r.comm.TryAll(ctx, fn); err != nil {
 		return err
@@ -149,9 +150,9 @@ func (o *options) repair(ctx context.Context, comm *mpicx.Comm, cause error) (ne
 	return next, err
 }
 
-// cannotReplace says whether err means that there are too few spares, or that this communicator can't
-// be replaced. An error of a communicator means neither, even if an *MPIError of this rank has caused
-// it: no other rank would see that.
+// cannotReplace says whether err means that there are too few spares, or that this communicator
+// can't be replaced. An error of a communicator means neither, even if an *MPIError of this rank
+// has caused it: no other rank would see that.
 func cannotReplace(err error) bool {
 	_, short := errors.AsType[*mpicx.SpareError](err)
 	_, never := errors.AsType[*mpicx.MPIError](err)

@@ -93,7 +93,7 @@ func TestMaxAttempts(t *testing.T) {
 	}
 }
 
-// Who unwinds leaves with its own panic. The others go on, or have the corruption.
+// A rank that panics leaves Run with its own panic. The others continue, or get the corruption.
 func TestPanic(t *testing.T) {
 	const n = 4
 	for name, opts := range map[string][]recovery.Option{"shrink": {recovery.Shrink()}, "nothing": nil} {
@@ -208,8 +208,8 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// A deadline of all ends at any moment, also while votes are counted: nobody returns nil
-// where another does not.
+// A deadline that all ranks have passes at any moment, also while votes are counted. Either all
+// ranks return nil, or none does.
 func TestDeadlineAnywhere(t *testing.T) {
 	succeeded := 0
 	for i := range 600 {

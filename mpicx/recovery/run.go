@@ -60,8 +60,8 @@ func (r *run) failed(cause error) {
 	r.note(cause)
 }
 
-// note notes whether this rank gives up because of err: it has said so, or another attempt would have
-// the same error. What has ended an inner level may be mended by a new one.
+// note notes whether this rank gives up because of err: it has said so, or another attempt would
+// have the same error. What has ended an inner level may be mended by a new one.
 func (r *run) note(err error) {
 	_, below := errors.AsType[*givenUp](err)
 	_, lost := errors.AsType[*checkpoint.LostError](err)
@@ -90,8 +90,8 @@ func (r *run) giveUp() error {
 	return &givenUp{r, fmt.Sprintf("recovery: given up after %d attempts: %s", r.tried, text), errs}
 }
 
-// meet exchanges what the ranks know. Later decisions depend on this alone. A rank whose context has ended
-// begins no attempt.
+// meet exchanges what the ranks know. Later decisions depend only on the result. A rank whose
+// context has ended begins no attempt.
 func (r *run) meet(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -110,14 +110,14 @@ func (r *run) meet(ctx context.Context) error {
 	return nil
 }
 
-// A member is what each rank tells the others of itself.
+// A member is the message in which a rank describes itself to the others.
 type member struct {
 	Causes int // number of failures that it knows of
 	Place  int // -1: not known
 	Joined bool
 }
 
-// A history is what a rank that has been in Run for longest tells the others.
+// A history is the message from a rank that has been in Run for longest: the course of Run so far.
 type history struct {
 	Tried  int
 	Begun  int
@@ -126,8 +126,8 @@ type history struct {
 	Gone   []int // from the previous exchange
 }
 
-// catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of each
-// rank.
+// catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of
+// each rank.
 func (r *run) catchUp(ctx context.Context) error {
 	ranks, err := mpicx.AllgatherValue(r.comm, member{len(r.causes), r.place, r.joined}).Get(ctx)
 	if err != nil {
