@@ -42,15 +42,6 @@ func fakeTime(t *testing.T) {
 	}
 }
 
-// underway is how many objects a process may have, at a moment, of the communicators of tests before: they are
-// released in the background.
-func underway() int64 {
-	if processes == nil {
-		return 0
-	}
-	return 20_000
-}
-
 // fitting are the numbers of ranks that there are processes for.
 func fitting(sizes ...int) []int {
 	return slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return processes != nil && n > machine.Processes() })

@@ -28,7 +28,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 		rounds = 2000
 	}
 	for _, n := range fitting(4, 2) {
-		var before, after runtime.MemStats
+		var before, after runtime.MemStats // of rank 0
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			b := newBuffers(world.Size())
 			goroutines := 0
@@ -39,17 +39,22 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
 				}
-				if world.Rank() == 0 && (i == rounds/10 || i == rounds-1) {
-					before = after
+				if world.Rank() == 0 && i == rounds/10 {
 					runtime.GC()
-					runtime.GC() // what a sync.Pool has stays for one
-					runtime.ReadMemStats(&after)
+					runtime.ReadMemStats(&before)
 				}
 			}
 			world.Barrier().MustWait(ctx)
 			return settled(func() error {
 				if requests, messages := world.Held(); requests+messages > 0 {
 					return fmt.Errorf("%d requests and %d messages are left", requests, messages)
+				}
+				if world.Rank() == 0 { // a leak does not go away; what is under way, also from tests before, does
+					runtime.GC()
+					runtime.ReadMemStats(&after)
+					if grown := int64(after.HeapObjects) - int64(before.HeapObjects); grown > int64(rounds) {
+						return fmt.Errorf("%d objects more after %d rounds", grown, rounds)
+					}
 				}
 				if now := runtime.NumGoroutine(); now > goroutines+2 {
 					return fmt.Errorf("%d goroutines, where there were %d", now, goroutines)
@@ -59,7 +64,6 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 		}, mpicx.WithRanks(n))
 		require.NoError(t, err)
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(4<<20), "bytes that %d rounds have left", rounds)
-		require.Less(t, int64(after.HeapObjects)-int64(before.HeapObjects), int64(rounds)+underway(), "objects")
 		require.Zero(t, mpicx.Underway(), "what the transport has")
 	}
 }
