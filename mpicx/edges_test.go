@@ -344,7 +344,7 @@ func TestDeadlineInResolution(t *testing.T) {
 			return err
 		}
 		err := mpicx.Send(world, []int{1}, 1, 0).Wait(late)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(fmt.Sprint(err), "mpicx: an operation on world, where ") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(fmt.Sprint(err), "mpicx: Send on world, where ") {
 			return fmt.Errorf("got %v, expected who is missing", err)
 		}
 		return propagated(world.Barrier().Wait(ctx), 5)
