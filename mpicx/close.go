@@ -33,7 +33,7 @@ func (c *Comm) Close(ctx context.Context) error {
 	if !c.isBroken() {
 		// Errors that this rank has raised are told first. Otherwise a peer could meet this
 		// rank in the barrier and close c before the error arrives there.
-		if err = c.verdictFor(ctx, ledger.TakeToClose); err == nil {
+		if err = c.verdictFor(ctx, ledger.TakeToClose, nil); err == nil {
 			err = c.meetToClose().Wait(ctx)
 		}
 		if c.isOfScope(err) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -291,4 +292,48 @@ func TestGoroutineIsInAScope(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A goroutine that has outlived its Try gets the error that has ended its operation, however late it asks and
+// whatever has ended its context. It takes no error of a later Try, which would leave its rank a Try behind.
+func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
+	const rounds = 3000
+	over := errors.New("the program has ended it")
+	waits := []func(context.Context, future.Waiter) error{
+		func(ctx context.Context, f future.Waiter) error { return f.Wait(ctx) },
+		func(ctx context.Context, f future.Waiter) error { _, err := future.WaitAny(ctx, f); return err },
+		func(ctx context.Context, f future.Waiter) error { return future.WaitAll(ctx, f) },
+		func(_ context.Context, f future.Waiter) error {
+			for {
+				if done, err := f.Test(); done || err != nil {
+					return err
+				}
+				runtime.Gosched()
+			}
+		},
+	}
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+			before := ""
+			for k := range rounds {
+				ctx, end := context.WithCancelCause(ctx)
+				told := make(chan error, 1)
+				err := world.TryAll(ctx, func(context.Context) error {
+					recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+					go func() { told <- waits[k%len(waits)](ctx, recv) }()
+					if world.Rank() > 0 {
+						return fmt.Errorf("error %d", k)
+					}
+					return nil
+				})
+				end(over)
+				own := <-told
+				if v, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || own.Error() != v.Error() || own.Error() == before {
+					return fmt.Errorf("round %d: TryAll returned %v, the listener's Wait %v", k, err, own)
+				}
+				before = own.Error()
+			}
+			return nil
+		}, backend)
+	})
 }

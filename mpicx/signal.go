@@ -112,7 +112,7 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 			c.know(r.Verdict.Face)
 			return r.Verdict.Face
 		}
-		if _, err := c.lookIn(ctx, ledger.Take); err != nil {
+		if _, err := c.lookIn(ctx, ledger.Take, nil); err != nil {
 			return err
 		}
 		if err := c.awaitChange(ctx, changed); err != nil {

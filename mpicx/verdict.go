@@ -11,19 +11,23 @@ import (
 // look returns the error that the program is to be told, in mode m. If an error is not
 // resolved yet, it returns a channel that is closed when the caller should look again.
 func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
-	return c.lookIn(context.Background(), m)
+	return c.lookIn(context.Background(), m, nil)
 }
 
 // lookIn is like look, for a goroutine with the context ctx. If a scope of ctx is over and an error
 // has ended it, lookIn returns that error. If a scope of ctx is over without one, lookIn uses the
-// mode ledger.Read in place of Take, so it does not end the error that it returns.
-func (c *Comm) lookIn(ctx context.Context, m ledger.Mode) (wait <-chan struct{}, err error) {
+// mode ledger.Read in place of Take, so it does not end the error that it returns. It returns
+// nothing to a Wait whose operation has ended with a verdict that is over, which is its result.
+func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end *ledger.Error) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
 		return nil, jobOver(useOp, c.name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if end.IsOver() {
+		return nil, nil
+	}
 	if err := p.overBy(ctx); err != nil {
 		return nil, err
 	}
@@ -53,11 +57,12 @@ func (c *Comm) untold() error {
 
 // verdict blocks until the rounds that this rank has notices of are resolved. It returns the oldest
 // error, or nil if there is none or, where no Try is running, another goroutine was told of it.
-func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take) }
+func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take, nil) }
 
-// verdictFor is verdict for a Wait of mode m. A reduction's function is told no error, because it
-// must not wait: the program is told by the Wait for the reduction.
-func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
+// verdictFor is verdict for a Wait of mode m whose operation has ended with end, or nil. A
+// reduction's function is told no error, because it must not wait: the program is told by the Wait
+// for the reduction.
+func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end *ledger.Error) error {
 	if !c.ledger.NeedsLook() {
 		return nil
 	}
@@ -67,12 +72,12 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode) error {
 		defer c.proc.watch(-1)
 	}
 	for {
-		changed, err := c.lookIn(ctx, m)
+		changed, err := c.lookIn(ctx, m, end)
 		c.proc.exitIfDead() // the rank may have died in the meantime
 		if err != nil || changed == nil {
 			return err
 		}
-		if err := c.awaitChange(ctx, changed); err != nil {
+		if err := c.awaitChange(ctx, changed); err != nil && !locked(c.proc, end.IsOver) {
 			return err
 		}
 	}

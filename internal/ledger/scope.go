@@ -78,11 +78,11 @@ func (c *Comm) Path() []int {
 // Ended says whether an error has ended the scope's context.
 func (s *Scope) Ended() bool { return s.ended }
 
-// IsOver says whether e is over at this rank.
-func (e *Error) IsOver() bool { return e.told }
+// IsOver says whether e is a propagated error that is over at this rank. It may be nil.
+func (e *Error) IsOver() bool { return e != nil && e.told && !e.Corrupt() }
 
 // IsPast says whether e is a propagated error of c itself that is over.
-func (e *Error) IsPast(c *Comm) bool { return e.Comm == c && e.told && !e.Corrupt() }
+func (e *Error) IsPast(c *Comm) bool { return e.Comm == c && e.IsOver() }
 
 // Closed says whether the scope is over.
 func (s *Scope) Closed() bool { return s.closed }

@@ -150,7 +150,7 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 	for !c.IsDone() {
 		if err := c.disturbedBy(); err != nil {
 			if c.mayHaveVerdict() {
-				if v := c.verdict(ctx); v != nil {
+				if v := c.verdict(ctx, nil); v != nil {
 					return v
 				}
 			}
@@ -160,8 +160,8 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 			return err
 		}
 	}
-	if c.mayHaveVerdict() && !c.isOver(*end) {
-		return c.inPlace(c.verdict(ctx))
+	if c.mayHaveVerdict() {
+		return c.inPlace(c.verdict(ctx, *end))
 	}
 	return nil
 }
@@ -180,7 +180,9 @@ func (c *Cell) inPlace(v error) error {
 func (c *Cell) mayHaveVerdict() bool { return c.keeper != nil && c.keeper.MayHaveVerdict() }
 
 // verdict returns the error that the Keeper reports instead of the result.
-func (c *Cell) verdict(ctx context.Context) error { return c.described(ctx, c.by().Verdict(ctx)) }
+func (c *Cell) verdict(ctx context.Context, end error) error {
+	return c.described(ctx, c.by().Verdict(ctx, end))
+}
 
 func (c *Cell) described(ctx context.Context, err error) error {
 	if err != nil {
@@ -195,8 +197,12 @@ func (c *Cell) Test(end *error) (done bool, err error) {
 		c.Look()
 		done = c.IsDone()
 	}
-	if c.mayHaveVerdict() && !(done && c.isOver(*end)) {
-		if ok, err := c.keeper.TryVerdict(); !ok || err != nil {
+	if c.mayHaveVerdict() {
+		var ended error
+		if done {
+			ended = *end
+		}
+		if ok, err := c.keeper.TryVerdict(ended); !ok || err != nil {
 			return ok, c.inPlace(err)
 		}
 	}
