@@ -72,9 +72,16 @@ var _ transport.Comm = (*comm)(nil)
 // TrySend leaves the message to Isend, whose request says what it is for.
 func (c *comm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
-func (c *comm) Isend(r *transport.Request) {
+func (c *comm) Isend(r *transport.Request)  { c.begin(r, c.Comm.Isend) }
+func (c *comm) Irecv(r *transport.Request)  { c.begin(r, c.Comm.Irecv) }
+func (c *comm) Probe(r *transport.Request)  { c.begin(r, c.Comm.Probe) }
+func (c *comm) Mprobe(r *transport.Request) { c.begin(r, c.Comm.Mprobe) }
+func (c *comm) Mrecv(r *transport.Request)  { c.begin(r, c.Comm.Mrecv) }
+
+// begin begins an operation, unless the rank dies instead.
+func (c *comm) begin(r *transport.Request, how func(*transport.Request)) {
 	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Isend(r)
+	how(r)
 }
 
 func (c *comm) Listen(l transport.Listener) { c.Comm.Listen(&listener{l, c}) }
@@ -95,26 +102,6 @@ func (l *listener) Next() (to int, payload []byte, ok bool) {
 		})
 	}
 	return to, payload, ok
-}
-
-func (c *comm) Irecv(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Irecv(r)
-}
-
-func (c *comm) Probe(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Probe(r)
-}
-
-func (c *comm) Mprobe(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Mprobe(r)
-}
-
-func (c *comm) Mrecv(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Mrecv(r)
 }
 
 // Sub wraps the communicator that it makes.
