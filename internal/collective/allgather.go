@@ -5,41 +5,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// allgatherTree is gatherTree to rank 0, then bcastTree.
-func allgatherTree(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherTree, bcastTree) }
-
-// allgatherStar is gatherDirect to rank 0, then bcastStar. With parts of no bytes it is a barrier.
-func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherDirect, bcastStar) }
-
-// allgatherDirect gives all ranks the parts of all. Each rank sends its part to all others at
-// once: one step. It sends Send, not the copy in Recv: processes read long messages in the sender's
-// memory, and what others have read takes long to be written again.
-func allgatherDirect(a *Call, _ int, x *Exchange) bool {
-	rank, n := x.Rank(), x.Size()
-	of := func(r int) []byte {
-		if a.parts == nil {
-			return a.Recv[r*len(a.Send):][:len(a.Send)]
-		}
-		return a.parts.of(a.Recv, r)
-	}
-	x.Copy(of(rank), a.Send)
-	for d := 1; d < n; d++ {
-		from := around(rank, -d, n)
-		x.Recv(from, of(from))
-	}
-	for d := 1; d < n; d++ {
-		x.Send(around(rank, d, n), a.Send)
-	}
-	return false
-}
-
-// allgathervTree is allgatherTree for parts of different lengths, which every rank knows.
-func allgathervTree(a *Call, k int, x *Exchange) bool {
+// allgatherTree gives all ranks the parts of all, along the tree of rank 0: each subtree sends its
+// parts up in one message, into their places in Recv, and then Recv goes down by bcastTree.
+func allgatherTree(a *Call, k int, x *Exchange) bool {
 	v, n := x.Rank(), x.Size()
-	part := func(r int) []byte { return a.parts.span(a.Recv, r, r+subtree(r, n)) }
+	part := func(r int) []byte { return a.gathered(r, r+subtree(r, n)) }
 	switch k {
 	case 0:
-		place(a.parts.of(a.Recv, v), a.Send)
+		place(a.gathered(v, v+1), a.Send)
 		for i := range binomial.Children(v, n) {
 			child := binomial.Child(v, i)
 			x.Recv(child, part(child))
@@ -52,6 +25,35 @@ func allgathervTree(a *Call, k int, x *Exchange) bool {
 		return bcastTree(a, k-2, x)
 	}
 	return true
+}
+
+// gathered returns the parts of ranks first to last-1 in Recv of an Allgather, in which all have the
+// length of Send, or of an Allgatherv.
+func (a *Call) gathered(first, last int) []byte {
+	if a.parts == nil {
+		return a.Recv[first*len(a.Send) : last*len(a.Send)]
+	}
+	return a.parts.span(a.Recv, first, last)
+}
+
+// allgatherStar is gatherDirect to rank 0, then bcastStar. With parts of no bytes it is a barrier.
+func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherDirect, bcastStar) }
+
+// allgatherDirect gives all ranks the parts of all. Each rank sends its part to all others at
+// once: one step. It sends Send, not the copy in Recv: processes read long messages in the sender's
+// memory, and what others have read takes long to be written again.
+func allgatherDirect(a *Call, _ int, x *Exchange) bool {
+	rank, n := x.Rank(), x.Size()
+	of := func(r int) []byte { return a.gathered(r, r+1) }
+	x.Copy(of(rank), a.Send)
+	for d := 1; d < n; d++ {
+		from := around(rank, -d, n)
+		x.Recv(from, of(from))
+	}
+	for d := 1; d < n; d++ {
+		x.Send(around(rank, d, n), a.Send)
+	}
+	return false
 }
 
 // AllgatherShared is an Allgather with a read-only result, All, which the ranks of one process share.
