@@ -122,7 +122,7 @@ func (c *comm) process(rank int) int {
 }
 
 func (c *comm) Features() transport.Features {
-	return transport.Features{Name: c.e.name, CancelSend: true, Deaths: c.e.mortal}
+	return transport.Features{Name: c.e.name, Deaths: c.e.mortal}
 }
 
 // Await makes progress until w is woken or ended is closed.
