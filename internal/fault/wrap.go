@@ -19,7 +19,7 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
 	for i, s := range p.statements {
 		if m, ok := s.of(world.Rank(), world.Size()); ok {
-			v.fates = append(v.fates, fate{m, s.deed, i})
+			v.fates = append(v.fates, fate{m, s.Deed, i})
 		}
 	}
 	if len(v.fates) == 0 && !p.Counting || !world.Features().Deaths && p.Carry == nil {
