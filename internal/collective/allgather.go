@@ -9,31 +9,22 @@ import (
 // parts up in one message, into their places in Recv, and then Recv goes down by bcastTree.
 func allgatherTree(a *Call, k int, x *Exchange) bool {
 	v, n := x.Rank(), x.Size()
-	part := func(r int) []byte { return a.gathered(r, r+subtree(r, n)) }
+	part := func(first, last int) []byte { return a.span(a.Recv, len(a.Send), first, last) }
 	switch k {
 	case 0:
-		place(a.gathered(v, v+1), a.Send)
+		place(part(v, v+1), a.Send)
 		for i := range binomial.Children(v, n) {
 			child := binomial.Child(v, i)
-			x.Recv(child, part(child))
+			x.Recv(child, part(child, child+subtree(child, n)))
 		}
 	case 1:
 		if v > 0 {
-			x.Send(binomial.Parent(v), part(v))
+			x.Send(binomial.Parent(v), part(v, v+subtree(v, n)))
 		}
 	default:
 		return bcastTree(a, k-2, x)
 	}
 	return true
-}
-
-// gathered returns the parts of ranks first to last-1 in Recv of an Allgather, in which all have the
-// length of Send, or of an Allgatherv.
-func (a *Call) gathered(first, last int) []byte {
-	if a.parts == nil {
-		return a.Recv[first*len(a.Send) : last*len(a.Send)]
-	}
-	return a.parts.span(a.Recv, first, last)
 }
 
 // allgatherStar is gatherDirect to rank 0, then bcastStar. With parts of no bytes it is a barrier.
@@ -44,7 +35,7 @@ func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gathe
 // memory, and what others have read takes long to be written again.
 func allgatherDirect(a *Call, _ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
-	of := func(r int) []byte { return a.gathered(r, r+1) }
+	of := func(r int) []byte { return a.span(a.Recv, len(a.Send), r, r+1) }
 	x.Copy(of(rank), a.Send)
 	for d := 1; d < n; d++ {
 		from := around(rank, -d, n)
