@@ -101,7 +101,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	<-crew.done
 	j.stop()
-	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
+	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
 			if errs[rank] == nil && processes == (root.proc.driver != nil) {
