@@ -71,7 +71,7 @@ func (s *scope) leave(op string, err error) error {
 				own = err
 			}
 			both := with(e.Face, own)
-			if own != nil && both != own && !errors.Is(e.Face, own) {
+			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.observer != nil {
 				c.proc.observer.Happened(observe.Event{Kind: observe.Unsent, Comm: c.name, Text: own.Error()})
 			}
 			return both

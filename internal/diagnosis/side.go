@@ -49,7 +49,7 @@ func (s *Side) begun() *talk {
 // lately is how long questions for the same reason count as one.
 const lately = time.Second
 
-// heard says whether a rank before this one has asked for a reason, lately; any other, if
+// heardOf says whether a rank before this one has asked for a reason, lately; any other, if
 // anybody is set; by signal, or at any time by deadline.
 func (t *talk) heardOf(why Why, anybody bool) bool {
 	t.mu.Lock()

@@ -1,6 +1,6 @@
 // Package observe shows people what a rank does: its events, in a log, an execution trace and a
 // timeline; the operations that it is in; and the mistakes that its program has not noticed. It must
-// never know a communicator's methods, nor how a timeline is drawn.
+// never know package mpicx's communicators, nor how a timeline is drawn.
 //
 // A process has one timeline in a directory, a file. Its first line is a [Head], each other line is an
 // [Event], as JSON. A line is written by one write(2) when its event happens, and nothing is

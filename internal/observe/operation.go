@@ -15,8 +15,8 @@ type Operation struct {
 	// the Step is given instead.
 	Number int
 	Step   int // that the rank is in, from 1; 0: the operation has no steps
-	// Kind, Peer and Tag are those of the message that the operation waits for. Kind is Idle if that
-	// is not a message, or is the same at no two ranks.
+	// Kind, Peer and Tag are those of the message that the operation waits for. Kind is Idle if it waits
+	// for none, or for another one at each rank that shares the Operation.
 	Kind      transport.Kind
 	Peer, Tag int
 
