@@ -13,10 +13,10 @@ import (
 //
 //	notice:      round, corrupt, origin
 //	revoke:      origin
-//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls, flag, dead ranks, whether all ranks are
-//	             acknowledged, the acknowledged ranks; of errors: reports, the index of each
-//	             and then corrupt (up), settled; of others: length of the note, the note, the
-//	             rank that decided (decided)
+//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls,
+//	             flag, dead ranks, whether all ranks are acknowledged, the acknowledged ranks;
+//	             of errors: reports, the index of each and then corrupt (up), settled;
+//	             of others: length of the note, the note, the rank that decided (decided)
 //	settled:     how many, and for each: communicator, epoch, whether it creates, number,
 //	             whether it is decided, and if so: the rank that decided, calls, flag, dead
 //	             ranks, dead ranks that are not acknowledged, length of the note, the note
@@ -80,7 +80,7 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 }
 
 // Decode returns the message in b. The data of its reports are parts of b, so b must
-// not be changed after. The ranks of the communicator are below size.
+// not be changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := wire.NewReader(b)
 	var msg *Message
@@ -157,10 +157,13 @@ func readSettled(d *wire.Reader, size int) []errchan.Settled {
 	}
 	settled := make([]errchan.Settled, 0, n)
 	for i := range n {
-		s := errchan.Settled{Comm: d.Uvarint(), ID: errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Bool(), Seq: d.Uvarint()}}
+		s := errchan.Settled{Comm: d.Uvarint()}
+		s.ID = errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Bool(), Seq: d.Uvarint()}
 		if d.Bool() {
 			s.By = d.Below(size, "root")
-			s.Decision = errchan.Decision{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size), Note: d.Bytes()}.Shared()
+			s.Decision = errchan.Decision{
+				Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size), Note: d.Bytes(),
+			}.Shared()
 			for _, r := range s.Decision.Unacked {
 				if !contains(s.Decision.Dead, r) {
 					d.Fail(fmt.Errorf("rank %d is not acknowledged, expected one of the dead, %v", r, s.Decision.Dead))
@@ -168,7 +171,8 @@ func readSettled(d *wire.Reader, size int) []errchan.Settled {
 			}
 		}
 		if i > 0 && compareSettled(settled[i-1], s) >= 0 {
-			d.Fail(fmt.Errorf("agreement %+v of communicator %x is settled after %+v of %x, expected a later one", s.ID, s.Comm, settled[i-1].ID, settled[i-1].Comm))
+			d.Fail(fmt.Errorf("agreement %+v of communicator %x is settled after %+v of %x, expected a later one",
+				s.ID, s.Comm, settled[i-1].ID, settled[i-1].Comm))
 		}
 		if d.Failed() {
 			return nil
