@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -276,9 +277,9 @@ func (e *ProcFailedError) Error() string {
 // haveReturned returns "rank 3 has returned" or "ranks 0-2, 5 have returned".
 func haveReturned(ranks []int) string {
 	if len(ranks) == 1 {
-		return rankList(ranks) + " has returned"
+		return diagnosis.Name(ranks) + " has returned"
 	}
-	return rankList(ranks) + " have returned"
+	return diagnosis.Name(ranks) + " have returned"
 }
 
 // A SpareError says that there were too few spares for Replace, or too few fresh ranks left to
@@ -321,7 +322,7 @@ func (e *ranksError) Error() string {
 	}
 	var lines []string
 	for _, text := range append(texts, told...) {
-		lines = append(lines, fmt.Sprintf("%s: %s", rankList(ranks[text]), text))
+		lines = append(lines, fmt.Sprintf("%s: %s", diagnosis.Name(ranks[text]), text))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/wire"
@@ -112,31 +112,10 @@ func list(failures []Failure) string {
 			parts = append(parts, fmt.Sprintf("and %d more", more))
 			break
 		}
-		parts = append(parts, rankList(slices.Compact(ranks[text]))+text)
+		parts = append(parts, diagnosis.Name(slices.Compact(ranks[text]))+text)
 		more -= len(ranks[text])
 	}
 	return strings.Join(parts, "; ")
-}
-
-// rankList returns "rank 3" or "ranks 0-2, 5".
-func rankList(ranks []int) string {
-	var runs []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if i == j {
-			runs = append(runs, strconv.Itoa(ranks[i]))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
-		}
-		i = j + 1
-	}
-	if len(ranks) == 1 {
-		return "rank " + runs[0]
-	}
-	return "ranks " + strings.Join(runs, ", ")
 }
 
 // newFailure returns the Failure for err, which the caller's caller signals.
