@@ -21,9 +21,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.Failed())))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d).ulfm; m != nil {
-				m.Complete(o.Error.Verdict.Settled)
-			}
+			ownerOf(d).ulfm.Complete(o.Error.Verdict.Settled)
 		}
 		c.proc.feed(o.Comm.Settled)
 	case ledger.Advance:

@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // Replace makes a communicator of c's size and order, in which spares (WithSpares) or fresh ranks
@@ -329,26 +329,17 @@ func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, er
 	return made, err
 }
 
-// invitation encodes an invitation: the length of a note, the note, and the ranks of the pool that
-// the decision counts as dead.
+// invitation encodes an invitation: the length of a note, the note, and, as runs, the ranks of the
+// pool that the decision counts as dead.
 func invitation(note []byte, dead []int) string {
-	b := append(binary.AppendUvarint(nil, uint64(len(note))), note...)
-	b = binary.AppendUvarint(b, uint64(len(dead)))
-	for _, r := range dead {
-		b = binary.AppendUvarint(b, uint64(r))
-	}
-	return string(b)
+	return string(wire.AppendRuns(wire.AppendBytes(nil, note), dead))
 }
 
 // readInvitation computes the staff that an invitation describes.
 func (l *lineage) readInvitation(text string) (*staff, error) {
 	size := l.pool.size
-	d := errchan.NewReader([]byte(text))
-	note := d.Bytes()
-	dead := make(map[int]bool)
-	for range d.Below(size+1, "number of the dead") {
-		dead[d.Below(size, "rank")] = true
-	}
+	d := wire.NewReader([]byte(text))
+	note, dead := d.Bytes(), d.Runs(size)
 	if err := d.End(); err != nil {
 		return nil, mpiErrorf("Replace", ClassOther, "an invitation of %d bytes: %v", len(text), err)
 	}
@@ -364,7 +355,7 @@ func (l *lineage) readInvitation(text string) (*staff, error) {
 	for i := range spares {
 		spares[i] = first + i
 	}
-	s := was.staff(members, func(r int) bool { return dead[r] }, spares)
+	s := was.staff(members, func(r int) bool { return slices.Contains(dead, r) }, spares)
 	s.invitation = text
 	return s, nil
 }

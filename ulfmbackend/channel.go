@@ -16,23 +16,24 @@ type Channel struct {
 	lib    transport.Library // nil: none
 	client errchan.ULFMClient
 
+	// mu guards the following fields. It is not held while the client, comm or lib is called.
 	mu       sync.Mutex
 	machine  *Machine
-	asked    bool // the transport will call Next until it returns nothing
-	dead     bool // this process has died
-	epoch    transport.Epoch
-	reserved [streams]uint64 // numbers of agreements taken in this epoch
-	over     error           // why no more communicators are created
-	proposed []proposed
-	closing  bool // the program has closed the communicator; the machine is told when nothing is proposed
+	asked    bool            // the transport will call Next until it returns nothing
+	dead     bool            // this process has died
+	epoch    transport.Epoch // the one in which agreements are reserved and proposed to
+	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
+	over     error           // why the program creates no more communicators; nil: it may
+	proposed []proposed      // the agreements whose ends this rank has not been told
+	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
 }
 
-// proposed is an agreement that this rank has proposed to, and whose end it has not been
+// proposed is an agreement to which this rank has proposed, and of whose end done has not been
 // told.
 type proposed struct {
 	id    errchan.Agreement
 	done  func(*errchan.Decision, error)
-	cause error // the error that ended it, if one did
+	cause error // the error that has ended the agreement, or its epoch while it is open; nil: none has
 }
 
 var _ errchan.ULFM = (*Channel)(nil)

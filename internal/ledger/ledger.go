@@ -96,7 +96,7 @@ const (
 	// Lose asks to tell Comm's channel that this rank needs the dead.
 	Lose
 	// Complete asks to end the agreements of Family whose decisions are in the verdict of
-	// Error. If Family is empty there are none. Then call Settled.
+	// Error, which has some. Then call Settled.
 	Complete
 	// Advance asks to move each of Family to the epoch after an error of Generation, and to
 	// end pending operations with Error. Members that are Frozen begin the epoch with
@@ -248,8 +248,9 @@ type Comm struct {
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first
 
-	// settling is the verdict between Resolved and Settled. Until Settled, errors that are
-	// raised wait in unsubmitted, and the channel's inputs on the next round in later.
+	// settling is the verdict between Resolved and Settled, nil if it has no agreements. Until
+	// Settled, errors that are raised wait in unsubmitted, and the channel's inputs on the next
+	// round in later.
 	settling    *Error
 	unsubmitted []*Raised
 	later       []func()
