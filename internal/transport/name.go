@@ -51,8 +51,8 @@ func AssentName(id uint64) Name { return Name{Seq: id, Color: -6} }
 // that they can't make a union.
 func RegistryName() Name { return Name{Color: -7} }
 
-// RecruitName is the name of the duplicate of the pool that carries invitations of fresh ranks.
-func RecruitName() Name { return Name{Color: -8} }
+// RescueName is the name of the duplicate of the pool that carries the messages of package rescue.
+func RescueName() Name { return Name{Color: -8} }
 
 // Check returns a *GenerationError if no communicator can have the name's Generation.
 func (n Name) Check() error {
