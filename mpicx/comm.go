@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
+	"github.com/mpicx/go-mpicx/internal/rescue"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -44,11 +45,11 @@ type Comm struct {
 	// side is the messenger of the channel. It also carries the questions of Diagnose.
 	side *diagnosis.Side
 
-	// line is the number in the rank's lineage of c, or of the communicator that c was made
-	// from by depth Shrinks. It is 0 if there is none, and c can't be replaced then. replaced
-	// are the ranks that are new.
-	line, depth int
-	replaced    []int
+	// number is the Number of the Membership of c, or of the communicator that c was made from
+	// by Shrink. It is 0 if there is none, and c can't be replaced then. replaced are the ranks
+	// that are new.
+	number   int
+	replaced []int
 	// lineage is set only in the rank's first communicator, which has no parent.
 	lineage *lineage
 
@@ -102,18 +103,20 @@ type lineage struct {
 	// pool is the communicator of all ranks of a job with spares or fresh ranks: the parent of
 	// the world and of the communicators that Replace makes. The program does not see it. It is
 	// nil if there are neither spares nor fresh ranks.
-	pool     *Comm
-	workers  []int // the ranks of the pool that begin in the world
-	replaces turns // orders the calls of Replace
-	// recruiter and start are set if the job has fresh ranks, and not spares. start starts a
-	// rank of the pool, unless it has been started before.
-	recruiter *recruiter
-	start     func(rank int)
+	pool    *Comm
+	workers []int // the ranks of the pool that begin in the world
+	// start starts a rank of the pool, unless it has been started before. It is set if the job
+	// has fresh ranks, and not spares.
+	start func(rank int)
+	// rescuers carries the messages of rescue. It is nil if pool is.
+	rescuers transport.Messenger
+	replaces rescue.Order // of the calls of Replace
 
 	mu       sync.Mutex // protects the following fields
-	is       succession // the succession of the newest communicator
-	newest   *Comm      // the world, or the last communicator that Replace made; nil: none yet
-	registry *registry  // nil: the rank has not called CreateIntercomm
+	rescue   *rescue.Machine
+	decided  func(*rescue.Fate) // ends the wait of a rank that waits for its fate
+	newest   *Comm              // the world, or the last communicator that Replace made; nil: none yet
+	registry *registry          // nil: the rank has not called CreateIntercomm
 }
 
 // upTo returns 0 to n-1.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/couple"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -16,19 +17,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// This is how two groups that do not know each other make an Intercomm. In the end all living ranks
-// of both groups have it, or all have an error (paper 003). Each group has two agreements:
-//
-//   - It agrees that all members have called. Then its leader sends a letter to the other leader.
-//     So if a letter comes from a group, all its living members will learn how the call ends.
-//   - It agrees on what its leader has received: the other group's letter, or the reason why there
-//     is none. So all living members know both groups, or none does.
-//
-// A rank that knows both groups enters one agreement of their union, which needs all living
-// members. If a group does not know the other, its members do not enter. The call has failed at
-// all of them, and the registry says so. The agreement of the union then counts them as dead from
-// the start. It therefore ends, with the same result at all its members: an error, because members
-// are missing.
+// This is how two groups that do not know each other make an Intercomm (paper 003), as package couple
+// describes it. In the end all living ranks of both groups have it, or all have an error. The agreement
+// of the union is on a channel of its own, which no error ends, and needs all living members. A group
+// whose call has failed counts as dead there from the start. The agreement therefore ends, with the same
+// result at all its members: an error, because members are missing.
 //
 // The black channel has no agreements. It uses barriers instead, which no rank completes unless all
 // ranks enter. A rank may fail alone there, because of an error. So each rank asks all members of
@@ -36,20 +29,11 @@ import (
 
 const intercommOp = "CreateIntercomm"
 
-// A group is one leader's letter to the other.
-type group struct {
-	Failure string          // why there can't be an Intercomm; the other fields are then unused
-	ID      uint64          // identifies the group's call
-	Epoch   transport.Epoch // of the root: the communicator of all ranks of the job
-	Name    string
-	Members []int // the members' ranks in the root
-}
-
 // A coupling is one rank's part in a call of CreateIntercomm.
 type coupling struct {
 	local    *Comm
-	leader   *bridging // nil: this rank is not the leader
-	own      group     // the letter of this rank's group
+	leader   *bridging     // nil: this rank is not the leader
+	own      couple.Letter // of this rank's group
 	registry *registry
 	future   *future.Future[*Intercomm]
 	end      func(*Intercomm, error)
@@ -90,7 +74,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		if is[*withheld](err) {
 			why = fmt.Errorf("%s has an error of its rank %d", local.name, local.rank)
 		}
-		k.leader.exchange(group{Failure: why.Error()}, nil)
+		k.leader.exchange(couple.Letter{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)
 	}
 	// If local is corrupted in the meantime, Waits still return the result.
@@ -123,12 +107,12 @@ func (k *coupling) begin() (err error) {
 		k.learnt = c.ulfm.Reserve(k.epoch, errchan.Agree)
 	}
 	root := c.root()
-	k.own = group{ID: errchan.Identify(c.id, transport.UnionName(k.epoch, uint64(seq))), Name: c.name, Members: make([]int, c.size)}
+	k.own = couple.Letter{ID: errchan.Identify(c.id, transport.UnionName(k.epoch, uint64(seq))), Name: c.name, Members: make([]int, c.size)}
 	for r := range c.size {
 		k.own.Members[r] = c.worldRank(r)
 	}
-	k.own.Epoch = locked(c.proc, root.ledger.Epoch) // if an error has come since k.epoch, the call fails at all ranks
-	k.registry.begin(k.own.ID)
+	k.own.Epoch = uint64(locked(c.proc, root.ledger.Epoch)) // if an error has come since k.epoch, the call fails at all ranks
+	k.registry.feed(func(m *couple.Registry) { m.Begin(k.own.ID) })
 	return nil
 }
 
@@ -159,7 +143,7 @@ func (k *coupling) meet(bad error) {
 		}
 		switch {
 		case err != nil:
-			k.leader.exchange(group{Failure: err.Error()}, nil)
+			k.leader.exchange(couple.Letter{Failure: err.Error()}, nil)
 			k.fail(err)
 			k.agree(1, k.learnt, false, nil, nil) // for members that continue
 		case k.leader != nil:
@@ -176,15 +160,17 @@ func (k *coupling) meet(bad error) {
 func (k *coupling) lead() {
 	var done atomic.Bool
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
-	got := func(other group) {
+	got := func(other couple.Letter) {
 		if !done.Swap(true) {
-			note, err := encodeValue(intercommOp, other.against(k.own, k.local.root().size))
+			note, err := encodeValue(intercommOp, other.Against(k.own, k.local.root().size))
 			k.agree(1, k.learnt, err == nil, note, k.learned)
 		}
 	}
-	watch.Done = completer(func(r *transport.Request) { got(group{Failure: fmt.Sprintf("%s has an error: %v", k.own.Name, r.Err)}) })
+	watch.Done = completer(func(r *transport.Request) {
+		got(couple.Letter{Failure: fmt.Sprintf("%s has an error: %v", k.own.Name, r.Err)})
+	})
 	k.local.t.Irecv(watch)
-	k.leader.exchange(k.own, func(other group) {
+	k.leader.exchange(k.own, func(other couple.Letter) {
 		got(other)
 		k.local.t.Cancel(watch)
 	})
@@ -245,33 +231,15 @@ func (k *coupling) exchange(t transport.Comm, e transport.Epoch, tag int, a coll
 	x.Start(t, e, tag, a, done)
 }
 
-// against returns g, the other group's letter. If the two groups can't make an Intercomm, the
-// result has a Failure. size is the number of ranks of the root.
-func (g group) against(own group, size int) group {
-	why := ""
-	switch {
-	case g.Failure != "":
-		return g
-	case g.Epoch != own.Epoch:
-		why = "an error of all ranks has come in the meantime"
-	case len(g.Members) == 0 || slices.Min(g.Members) < 0 || slices.Max(g.Members) >= size:
-		why = "the other group's letter can't be read"
-	case slices.ContainsFunc(g.Members, func(r int) bool { return slices.Contains(own.Members, r) }):
-		why = fmt.Sprintf("%s and %s have a rank in common, expected none", own.Name, g.Name)
-	}
-	g.Failure = why
-	return g
-}
-
 // learned handles the result of the second agreement: the letter that the leader has received.
 func (k *coupling) learned(note []byte, err error) {
-	var other group
+	var other couple.Letter
 	switch {
 	case err != nil:
 	case len(note) == 0:
 		err = mpiErrorf(intercommOp, ClassRank, "no leader: not all ranks of %s give the same one", k.local.name)
 	default:
-		if other, err = decodeValue[group](intercommOp, note); err == nil && other.Failure != "" {
+		if other, err = decodeValue[couple.Letter](intercommOp, note); err == nil && other.Failure != "" {
 			err = mpiErrorf(intercommOp, ClassOther, "%s", strings.TrimPrefix(other.Failure, "mpicx: "+intercommOp+": "))
 		}
 	}
@@ -289,60 +257,56 @@ func (k *coupling) fail(err error) {
 }
 
 // unite makes this rank's side of the union, and begins the agreement of its members.
-func (k *coupling) unite(other group) {
+func (k *coupling) unite(other couple.Letter) {
 	c, root := k.local, k.local.root()
-	first, second := k.own, other
-	if slices.Compare(first.Members, second.Members) > 0 {
-		first, second = second, first
-	}
-	members := slices.Concat(first.Members, second.Members)
-	id := errchan.Identify(first.ID, transport.AssentName(second.ID))
-	name := fmt.Sprintf("%s.intercomm(%s)", first.Name, second.Name)
-	made, err := root.deriveUnder(root, transport.UnionName(first.Epoch, id), true, members, members, name)
+	u := couple.UnionOf(k.own, other)
+	id := errchan.Identify(u.First, transport.AssentName(u.Second))
+	name := transport.UnionName(transport.Epoch(k.own.Epoch), id)
+	made, err := root.deriveUnder(root, name, true, u.Members, u.Members, u.Name)
 	var t transport.Comm
 	if err == nil {
 		made.errhandler.Store(c.errhandler.Load())
-		t, err = root.t.Sub(transport.AssentName(id), members)
+		t, err = root.t.Sub(transport.AssentName(id), u.Members)
 	}
 	if err != nil {
 		k.fail(mpiError(intercommOp, err))
 		return
 	}
-	u := newIntercomm(made, c.size, len(other.Members), first.ID == k.own.ID)
+	ic := newIntercomm(made, c.size, len(other.Members), u.IsFirst)
 	done := func(err error) {
 		k.registry.end(k.own.ID, other.ID, err != nil && c.ulfm == nil)
 		if err != nil {
 			made.discard()
-			u = nil
+			ic = nil
 		}
-		k.end(u, err)
+		k.end(ic, err)
 	}
 	if c.ulfm == nil {
-		k.registry.askAll(other.ID, other.Members, func() { t.Revoke(errNotMade) })
+		k.registry.ask(other.ID, other.Members, (*couple.Registry).AskAll, func() { t.Revoke(errNotMade) })
 		k.exchange(t, 0, transport.CollectiveTag(1), collective.Barrier{}, func(err error) { done(mpiError(intercommOp, err)) })
 		return
 	}
 	ch := openAssent(t, id)
-	missing := u.other
-	k.registry.ask(other.ID, other.Members, t.Rank(), func() {
+	missing, at := ic.other, t.Rank()%len(other.Members) // so the members are asked about equally often
+	k.registry.ask(other.ID, slices.Concat(other.Members[at:], other.Members[:at]), (*couple.Registry).AskOne, func() {
 		for r := range len(other.Members) {
 			ch.Died(missing + r)
 		}
 	})
 	ch.Propose(ch.Reserve(0, errchan.CreateIntercomm), assent(true, nil), func(d *errchan.Decision, over error) {
 		ch.Release()
-		done(k.united(u, d, over))
+		done(k.united(ic, d, over))
 	})
 }
 
 var errNotMade = errors.New("the other group has not made the Intercomm")
 
 // united returns the error of the call according to the agreement of the union, or nil.
-func (k *coupling) united(u *Intercomm, d *errchan.Decision, over error) error {
+func (k *coupling) united(ic *Intercomm, d *errchan.Decision, over error) error {
 	if over != nil {
 		return k.local.failure(intercommOp, over)
 	}
-	own, other := u.Split(d.Dead)
+	own, other := ic.Split(d.Dead)
 	switch {
 	case len(own) > 0:
 		k.local.learn(own)
@@ -358,8 +322,8 @@ type bridging struct {
 	bridge    *Comm
 	peer, tag int // the other leader's rank on the bridge, and the tag of the letters
 	epoch     transport.Epoch
-	err       error       // why no letters can be exchanged
-	got       func(group) // gets the other's letter; nil: nobody waits for it
+	err       error               // why no letters can be exchanged
+	got       func(couple.Letter) // gets the other's letter; nil: nobody waits for it
 }
 
 func newBridging(bridge *Comm, peer, tag int) *bridging {
@@ -379,13 +343,13 @@ func newBridging(bridge *Comm, peer, tag int) *bridging {
 
 // exchange sends the leader's letter and receives the other's. It does so even if nobody waits for
 // the other's letter; otherwise the next call would receive it.
-func (b *bridging) exchange(own group, got func(group)) {
+func (b *bridging) exchange(own couple.Letter, got func(couple.Letter)) {
 	if b == nil {
 		return
 	}
 	if b.err != nil {
 		if got != nil {
-			got(group{Failure: b.err.Error()})
+			got(couple.Letter{Failure: b.err.Error()})
 		}
 		return
 	}
@@ -400,12 +364,12 @@ func (b *bridging) Completed(r *transport.Request) {
 	if b.got == nil {
 		return
 	}
-	var other group
+	var other couple.Letter
 	var err error
 	if r.Err != nil {
 		err = b.bridge.failure(intercommOp, r.Err)
 	} else {
-		other, err = decodeValue[group](intercommOp, r.Buf)
+		other, err = decodeValue[couple.Letter](intercommOp, r.Buf)
 	}
 	if err != nil {
 		other.Failure = fmt.Sprintf("the leaders can't meet on %s: %v", b.bridge.name, err)

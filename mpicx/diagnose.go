@@ -89,7 +89,7 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 func (c *Comm) asked() (w *Comm, ranks []int) {
 	var line []*Comm
 	for a := c; a != nil; a = a.parent {
-		if a.parent != nil || a.lineage.recruiter == nil {
+		if a.parent != nil || a.lineage.start == nil {
 			line = append(line, a)
 		}
 	}
@@ -182,13 +182,13 @@ func (r *reporter) asker() *Comm {
 	roots := slices.Clone(r.roots)
 	r.mu.Unlock()
 	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
-		return c.proc.dead.Load() || c.lineage.recruiter != nil && c.lineage.last() == nil
+		return c.proc.dead.Load() || c.lineage.start != nil && c.lineage.last() == nil
 	})
 	if len(roots) == 0 {
 		return nil
 	}
 	root := slices.MinFunc(roots, func(a, b *Comm) int { return cmp.Compare(a.rank, b.rank) })
-	if root.lineage.recruiter != nil { // some ranks of the pool may not have been started
+	if root.lineage.start != nil { // some ranks of the pool may not have been started
 		return root.lineage.last()
 	}
 	var widest *Comm

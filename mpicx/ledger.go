@@ -146,4 +146,5 @@ func (c *Comm) giveUp(cause error) {
 			d.ulfm.Advance(c.ledger.Generation(), err, false, false) // its agreements end
 		}
 	}
+	c.lineage.giveUp(err)
 }

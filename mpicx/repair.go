@@ -96,7 +96,7 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 			r.end(*new(T), mpiError("Shrink", err))
 			return
 		}
-		made.line, made.depth = c.line, c.depth+1
+		made.number = c.number
 		r.happened(observe.Shrink, made)
 		r.end(as(made, d.Dead), nil)
 	})
@@ -150,7 +150,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	f, end := begins[T](c, proposal.Call.String(), ledger.TakeToRepair)
 	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
 	if proposal.Call == errchan.Replace {
-		r.turn = c.root().lineage.replaces.take()
+		r.call = c.root().lineage.replaces.Begin()
 	}
 	// If this rank has unwound and not waited for the verdict (C1), the repair begins after the
 	// verdict, which would end it otherwise.
@@ -166,7 +166,7 @@ type repairing[T any] struct {
 	proposal errchan.Proposal
 	broken   bool // the communicator was broken when the repair began
 	id       errchan.Agreement
-	turn     uint64 // of a Replace: its turn in the lineage
+	call     uint64 // of a Replace whose decision is not known: its number among the rank's calls
 	end      func(T, error)
 	then     func(*repairing[T], *errchan.Decision)
 }
@@ -228,8 +228,8 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 
 func (r *repairing[T]) fail(err error) {
 	r.comm.know(err)
-	if r.turn > 0 {
-		r.comm.root().lineage.replaces.end(r.turn)
+	if r.call > 0 {
+		r.comm.root().lineage.replaces.End(r.call, func() {})
 	}
 	var none T
 	r.end(none, err)

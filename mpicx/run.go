@@ -12,6 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/observe"
+	"github.com/mpicx/go-mpicx/internal/rescue"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -148,9 +149,9 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	}
 	root = newComm(p, t, nil, nil, "world", nil)
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
-	root.lineage = &lineage{workers: j.workers, start: j.start}
+	root.lineage = newLineage(root, j)
 	if j.workers == nil {
-		root.lineage.succeed(root, succession{line: 1})
+		root.lineage.succeed(root)
 	} else {
 		root.name = "pool"
 		root.SetErrhandler(ErrorsReturn)
@@ -168,8 +169,8 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	if p.driver != nil {
 		p.driver.OnFailure(p.giveUp)
 	}
-	if j.start != nil {
-		err = root.lineage.recruit()
+	if j.workers != nil {
+		err = root.lineage.listen()
 	}
 	return root, err
 }
@@ -274,9 +275,10 @@ func (c *Comm) end(failed bool) {
 			d.leaveMessages()
 		}
 	}
-	if c.lineage.recruiter != nil {
-		c.lineage.recruiter.leave()
-	}
+	c.lineage.feed(func(m *rescue.Machine) *rescue.Fate {
+		m.Leave()
+		return nil
+	})
 	p.feed(p.ledger.Leave)
 	p.feed(p.ledger.Go)
 	for _, d := range c.family() { // now, so that peers find that this rank has returned

@@ -19,8 +19,6 @@ func (ch *Channel) Purpose(payload []byte) string {
 		return "resolve"
 	case msg.Value.Calls != 0:
 		return strings.ToLower(msg.Value.Calls.String())
-	case len(msg.Value.Dead) > 0:
-		return "end"
 	}
-	return "replace" // of a parked spare
+	return "end"
 }

@@ -31,8 +31,9 @@ func ShrinkName(e Epoch, seq, without uint64) Name {
 	return Name{Epoch: e, Seq: seq, Color: -2, Without: without}
 }
 
-// ReplaceName is the name of the communicator that the seq-th agreement makes of the living members, and of
-// spares in the places of the dead. with is a digest of its members.
+// ReplaceName is the name of the communicator that Replace makes of the living members, and of rescues in the
+// places of the dead. seq is its number, and with a digest of its members. Without rescues, seq is the number of
+// the agreement that makes it.
 func ReplaceName(e Epoch, seq, with uint64) Name {
 	return Name{Epoch: e, Seq: seq, Color: -3, Without: with}
 }
@@ -51,8 +52,8 @@ func AssentName(id uint64) Name { return Name{Seq: id, Color: -6} }
 // that they can't make a union.
 func RegistryName() Name { return Name{Color: -7} }
 
-// RecruitName is the name of the duplicate of the pool that carries invitations of fresh ranks.
-func RecruitName() Name { return Name{Color: -8} }
+// RescueName is the name of the duplicate of the pool that carries the messages of package rescue.
+func RescueName() Name { return Name{Color: -8} }
 
 // Check returns a *GenerationError if no communicator can have the name's Generation.
 func (n Name) Check() error {
