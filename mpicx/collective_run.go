@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -16,6 +17,9 @@ import (
 // the next one that it waits for. Then all its operations on the communicator end with that error,
 // until the next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at
 // once, and at the ranks that wait for it, after about 100 ms.
+
+// call describes a collective call. Its messages carry the description.
+type call = signature.Call
 
 // run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts.
 // finish, if not nil, is called when all messages have been received.
@@ -36,7 +40,7 @@ func (c *Comm) newRun() *collectiveRun {
 
 func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, f := r.comm, r.promise.Future()
-	if inReduction() {
+	if element.InFunction() {
 		r.idle() // begun refuses it
 	}
 	r.finish = finish

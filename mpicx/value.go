@@ -1,71 +1,15 @@
 package mpicx
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
-	"fmt"
-	"reflect"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// encodeValue encodes v, or what v points to, by encoding/gob. Gob gets exactly one pointer: it
-// needs one for an encoder with a pointer receiver, and panics if there are more. A panic of T's
-// own encoder is an error too.
-func encodeValue[T any](op string, v T) (_ []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-		if err != nil {
-			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("value of type %T: %v", v, err), err: err}
-		}
-	}()
-	p := reflect.ValueOf(&v)
-	for p.Elem().Kind() == reflect.Pointer {
-		if p = p.Elem(); p.IsNil() {
-			return nil, errors.New("nil pointer, expected one to a value")
-		}
-	}
-	var b bytes.Buffer
-	err = gob.NewEncoder(&b).EncodeValue(p)
-	return b.Bytes(), err
-}
-
-// decodeValue is the inverse of encodeValue. The bytes are from another rank. If they are no
-// T, or if T's own decoder panics, the result is an error.
-func decodeValue[T any](op string, b []byte) (v T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-		if err != nil {
-			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("message of %d bytes is no %T: %v", len(b), v, err), err: err}
-		}
-	}()
-	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
-	return v, err
-}
-
-func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
-	if parts == nil {
-		return nil, nil
-	}
-	vs := make([]T, len(parts))
-	for i, b := range parts {
-		var err error
-		if vs[i], err = decodeValue[T](op, b); err != nil {
-			return nil, err
-		}
-	}
-	return vs, nil
-}
 
 // SendValue sends a value of any type that encoding/gob can encode, to be received by
 // RecvValue. Of a pointer it sends the value that it points to; a nil pointer is an *MPIError.
@@ -75,11 +19,11 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status]("SendValue")
 	}
-	b, err := encodeValue("SendValue", v)
+	b, err := element.Encode(v)
 	if err != nil {
-		return failed[Status](c, err)
+		return failed[Status](c, mpiError("SendValue", err))
 	}
-	return c.send("SendValue", b, valueSignature, dest, tag, 1, transport.Shared)
+	return c.send("SendValue", element.Buffer{Bytes: b, Type: element.Value}, dest, tag, transport.Shared)
 }
 
 // RecvValue receives a value of type T that [SendValue] has sent. From ProcNull it is the zero
@@ -98,7 +42,7 @@ func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Sta
 		return nowhere[V](op)
 	}
 	o := new(receipt[V])
-	o.request.Take, o.request.Signature = true, valueSignature
+	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
 		v, err := valueOf[T](op, r)
 		return result(v, Status{r.Status.Source, r.Status.Tag, r.Status.Bytes}), err
@@ -113,7 +57,8 @@ func valueOf[T any](op string, r *transport.Request) (T, error) {
 	if err := fits(op, r); err != nil {
 		return *new(T), err
 	}
-	return decodeValue[T](op, r.Buf)
+	v, err := element.Decode[T](r.Buf)
+	return v, mpiError(op, err)
 }
 
 // BcastValue returns v of rank root at every rank.
@@ -125,14 +70,14 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	k := check{op: op}
 	k.root(root, c)
 	a := &collective.BcastAny{Root: root}
-	if c.Rank() == root && k.err == nil {
-		a.Buf, k.err = encodeValue(op, v)
+	if c.Rank() == root {
+		a.Buf = encoded(&k, v)
 	}
 	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
 		if c.Rank() == root {
 			return v, nil
 		}
-		return decodeValue[T](op, a.Buf)
+		return element.Decode[T](a.Buf)
 	})
 }
 
@@ -144,11 +89,8 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	}
 	k := check{op: op}
 	k.root(root, c)
-	a := &collective.GatherAny{Root: root}
-	if k.err == nil {
-		a.Send, k.err = encodeValue(op, v)
-	}
-	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	a := &collective.GatherAny{Root: root, Send: encoded(&k, v)}
+	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
 
 // ScatterValue returns at each rank its element of vs of rank root, which has one for each
@@ -167,10 +109,10 @@ func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 	}
 	for r := range a.Parts {
 		if k.err == nil {
-			a.Parts[r], k.err = encodeValue(op, vs[r])
+			a.Parts[r] = encoded(&k, vs[r])
 		}
 	}
-	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return decodeValue[T](op, a.Part) })
+	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return element.Decode[T](a.Part) })
 }
 
 // AllgatherValue returns v of all ranks, in rank order, at every rank.
@@ -179,10 +121,19 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	if c == nil {
 		return nowhere[[]T](op)
 	}
-	a := &collective.AllgatherAny{}
-	var err error
-	a.Send, err = encodeValue(op, v)
-	return runValue(c, call{Kind: signature.AllgatherValue}, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	k, a := check{op: op}, &collective.AllgatherAny{}
+	a.Send = encoded(&k, v)
+	return runValue(c, call{Kind: signature.AllgatherValue}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
+}
+
+// encoded returns v encoded, or nil if there is an error.
+func encoded[T any](k *check, v T) (b []byte) {
+	if k.err == nil {
+		var err error
+		b, err = element.Encode(v)
+		k.err = mpiError(k.op, err)
+	}
+	return b
 }
 
 // runValue is run for an operation whose result value returns.
