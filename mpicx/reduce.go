@@ -81,9 +81,7 @@ const funcOp Op = -1
 
 func predefined[T Scalar](op Op) reduction { return reduction{element.Predefined[T](int(op)), op} }
 
-func byUser[T any](op func(a, b T) T) reduction {
-	return reduction{element.Func(op, ErrGoexit), funcOp}
-}
+func byUser[T any](op func(a, b T) T) reduction { return reduction{element.Func(op), funcOp} }
 
 // Reduce combines send of all ranks, element by element, into recv of rank root (MPI_Ireduce).
 // Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined.
@@ -292,7 +290,7 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 					recv[i] = v
 				}
 			}
-		}, ErrGoexit)
+		})
 		return struct{}{}, err
 	})
 }

@@ -219,7 +219,7 @@ func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T, r
 			for _, v := range values[1:] {
 				result = op(result, v)
 			}
-		}, ErrGoexit)
+		})
 		return result, nil
 	})
 }

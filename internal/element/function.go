@@ -30,7 +30,7 @@ func labels() unsafe.Pointer
 
 // marked is the value that labels returns in the function of a reduction.
 var marked = func() (found unsafe.Pointer) {
-	Call(func() { found = labels() }, nil)
+	Call(func() { found = labels() })
 	return found
 }()
 
@@ -40,19 +40,20 @@ func InFunction() bool { return labels() == marked }
 
 // Func returns the kernel that applies a user's function to each element, by Call. It returns nil if
 // f is nil.
-func Func[T any](f func(a, b T) T, goexit error) Kernel {
+func Func[T any](f func(a, b T) T) Kernel {
 	if f == nil {
 		return nil
 	}
 	apply := each(f)
-	return func(dst, left, right []byte) { Call(func() { apply(dst, left, right) }, goexit) }
+	return func(dst, left, right []byte) { Call(func() { apply(dst, left, right) }) }
 }
 
 // Call runs apply, which calls a user's function. If the function throws or panics, Call panics with
-// a future.Thrown or a *future.Panicked; if it calls runtime.Goexit, with a future.Thrown of goexit.
-func Call(apply func(), goexit error) {
+// a future.Thrown or a *future.Panicked. It throws future.ErrGoexit if the function calls
+// runtime.Goexit.
+func Call(apply func()) {
 	run, _ := iter.Pull(func(func(struct{}) bool) {
-		err := goexit
+		err := future.ErrGoexit
 		defer func() { rethrow(err) }() // run panics with this. Without a panic it would end its goroutine by Goexit, too
 		defer future.Catch(&err)
 		pprof.SetGoroutineLabels(functionLabel)

@@ -93,7 +93,7 @@ func TestPredefined(t *testing.T) {
 // A user's function knows that it is one, as do the goroutines that it starts, and ends as its
 // caller can handle it.
 func TestFunc(t *testing.T) {
-	errGoexit, errThrown := errors.New("goexit"), errors.New("thrown")
+	errThrown := errors.New("thrown")
 	ends := map[string]func(){
 		"it returns": func() {},
 		"thrown":     func() { panic(future.Thrown{Err: errThrown}) },
@@ -109,7 +109,7 @@ func TestFunc(t *testing.T) {
 			require.True(t, element.InFunction() && <-inside)
 			end()
 			return a - b
-		}, errGoexit)(element.Bytes(dst), element.Bytes([]int{5, 6}), element.Bytes([]int{1, 2}))
+		})(element.Bytes(dst), element.Bytes([]int{5, 6}), element.Bytes([]int{1, 2}))
 		return dst, nil
 	}
 	for name, end := range ends {
@@ -122,12 +122,12 @@ func TestFunc(t *testing.T) {
 		case "thrown":
 			require.Equal(t, errThrown, err)
 		case "goexit":
-			require.Equal(t, errGoexit, err)
+			require.Equal(t, future.ErrGoexit, err)
 		case "panic":
 			p, ok := errors.AsType[*future.Panicked](err)
 			require.True(t, ok)
 			require.Equal(t, "trouble", p.Value)
 		}
 	}
-	require.Nil(t, element.Func[int](nil, nil))
+	require.Nil(t, element.Func[int](nil))
 }
