@@ -18,6 +18,9 @@ import (
 // DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
 const DefaultRanks = 4
 
+// Backend is the error backend that the build tags chose: "blackchannel", or "ulfm" with -tags ulfm.
+const Backend = hook.Chosen
+
 // An Option says how to start a job.
 type Option func(*options)
 
