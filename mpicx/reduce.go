@@ -74,7 +74,7 @@ func better[T cmp.Ordered](a, b Loc[T], isFirst bool) Loc[T] {
 // A reduction is what combines two buffers: an Op, or a user's function.
 type reduction struct {
 	kernel element.Kernel // nil: the Op is not defined, or the function is nil
-	op     Op             // funcOp for a function
+	code   Op             // funcOp for a function
 }
 
 const funcOp Op = -1
@@ -104,13 +104,13 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, r
 	}
 	r := c.newRun()
 	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.op, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, op.op, recv))
+	return r.start(reducing[T](kind, op.code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, op.code, recv))
 }
 
 // checkReduction checks the operation, and the elements of a reduction by a function.
 func checkReduction[T any](kind signature.Kind, op reduction) check {
 	k := check{op: kind.String()}
-	if op.op == funcOp {
+	if op.code == funcOp {
 		k.err = mpiError(k.op, element.TypeOf[T]().Pointers)
 	}
 	defined[T](&k, op)
@@ -119,10 +119,10 @@ func checkReduction[T any](kind signature.Kind, op reduction) check {
 
 // defined checks that an operation is defined on T.
 func defined[T any](k *check, op reduction) {
-	if op.kernel == nil && op.op == funcOp {
+	if op.kernel == nil && op.code == funcOp {
 		k.that(false, ClassOp, "nil function, expected one that combines two elements of type %T", *new(T))
 	} else if op.kernel == nil {
-		k.that(false, ClassOp, "%v is not defined on %T", op.op, *new(T))
+		k.that(false, ClassOp, "%v is not defined on %T", op.code, *new(T))
 	}
 }
 
@@ -134,7 +134,7 @@ func reducing[T any](kind signature.Kind, op Op, root, n int) call {
 // values returns the data of a reduction for its algorithm. recv is nil at ranks that get no
 // result.
 func values[T any](send, recv []T, op reduction) collective.Reduction {
-	r := collective.Reduction{Send: element.Bytes(send), Op: op.kernel, Element: max(1, element.Size[T]()), Ordered: op.op == funcOp}
+	r := collective.Reduction{Send: element.Bytes(send), Op: op.kernel, Element: max(1, element.Size[T]()), Ordered: op.code == funcOp}
 	if recv != nil {
 		r.Recv = element.Bytes(recv)
 	}
@@ -166,7 +166,7 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 	same(&k, send, recv)
 	r := c.newRun()
 	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.op, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, op.op, recv))
+	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, op.code, recv))
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -193,7 +193,7 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, exc
 	}
 	r := c.newRun()
 	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.op, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, op.op, recv))
+	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, op.code, recv))
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements of it, behind
@@ -231,14 +231,14 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 		k.length("recv", len(recv), counts[c.rank])
 		inPlace(&k, "recv", recv, "send", send, 0, before(counts, c.rank))
 	}
-	what := reducing[T](kind, op.op, 0, len(send))
+	what := reducing[T](kind, op.code, 0, len(send))
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
 	v, parts := values(send, recv, op), partsOf[T](&r.kept, counts)
 	what.Root = parts.Digest()
-	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, op.op, recv))
+	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, op.code, recv))
 }
 
 // ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value
