@@ -26,8 +26,10 @@ type kernels [len(signature.Ops)]Kernel
 // predefined has the kernels for each kind. Making one takes longer than applying it to an element.
 var predefined = [reflect.UnsafePointer + 1]kernels{
 	reflect.Bool: bools(),
-	reflect.Int:  integers[int](), reflect.Int8: integers[int8](), reflect.Int16: integers[int16](), reflect.Int32: integers[int32](), reflect.Int64: integers[int64](),
-	reflect.Uint: integers[uint](), reflect.Uint8: integers[uint8](), reflect.Uint16: integers[uint16](), reflect.Uint32: integers[uint32](), reflect.Uint64: integers[uint64](),
+	reflect.Int:  integers[int](), reflect.Int8: integers[int8](), reflect.Int16: integers[int16](),
+	reflect.Int32: integers[int32](), reflect.Int64: integers[int64](),
+	reflect.Uint: integers[uint](), reflect.Uint8: integers[uint8](), reflect.Uint16: integers[uint16](),
+	reflect.Uint32: integers[uint32](), reflect.Uint64: integers[uint64](),
 	reflect.Float32: reals[float32](), reflect.Float64: reals[float64](),
 	reflect.Complex64: numbers[complex64](), reflect.Complex128: numbers[complex128](),
 }
@@ -44,7 +46,10 @@ func bools() kernels {
 	and := each(func(a, b bool) bool { return a && b })
 	or := each(func(a, b bool) bool { return a || b })
 	xor := each(func(a, b bool) bool { return a != b })
-	return kernels{signature.LAnd: and, signature.BAnd: and, signature.LOr: or, signature.BOr: or, signature.LXor: xor, signature.BXor: xor}
+	return kernels{
+		signature.LAnd: and, signature.LOr: or, signature.LXor: xor,
+		signature.BAnd: and, signature.BOr: or, signature.BXor: xor,
+	}
 }
 
 func integers[T integral]() kernels {

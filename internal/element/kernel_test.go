@@ -82,9 +82,12 @@ func TestPredefined(t *testing.T) {
 	check(t, []celsius{0, 1, -2.5}, reals[celsius]())
 	check(t, []complex64{0, 1, 2i, -1 + 3i}, numbers[complex64]())
 	check(t, []complex128{0, 1, 2i}, numbers[complex128]())
-	and, or, xor := func(a, b flag) flag { return a && b }, func(a, b flag) flag { return a || b }, func(a, b flag) flag { return a != b }
+	and := func(a, b flag) flag { return a && b }
+	or := func(a, b flag) flag { return a || b }
+	xor := func(a, b flag) flag { return a != b }
 	check(t, []flag{false, true}, operations[flag]{
-		signature.LAnd: and, signature.BAnd: and, signature.LOr: or, signature.BOr: or, signature.LXor: xor, signature.BXor: xor,
+		signature.LAnd: and, signature.LOr: or, signature.LXor: xor,
+		signature.BAnd: and, signature.BOr: or, signature.BXor: xor,
 	})
 	check(t, []string{""}, nil)
 	check(t, []struct{ X int }{{}}, nil)

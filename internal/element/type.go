@@ -77,17 +77,19 @@ func newType(t reflect.Type) *Type {
 	e := signature.ElementOf(t.Kind())
 	n := &Type{Size: int(t.Size()), Element: e, Signature: signature.Message(e)}
 	if field, has := pointerIn(t, ""); has {
-		n.Pointers = &Error{text: fmt.Sprintf("elements of type %v have pointers%s, expected a type of fixed size without any", t, field)}
+		n.Pointers = refused("elements of type %v have pointers%s, expected a type of fixed size without any", t, field)
 	} else if e == signature.Struct {
 		digest := fnv.New64a()
 		digest.Write(layout(nil, t, 0))
 		n.Signature = signature.Structs(n.Size, digest.Sum64())
 	}
 	if n.Unfit = n.Pointers; n.Size == 0 {
-		n.Unfit = &Error{text: fmt.Sprintf("elements of type %v have no bytes, expected at least one", t)}
+		n.Unfit = refused("elements of type %v have no bytes, expected at least one", t)
 	}
 	return n
 }
+
+func refused(format string, args ...any) error { return &Error{text: fmt.Sprintf(format, args...)} }
 
 // pointerIn says whether a type has pointers. For an error's text it also returns the field, if the
 // type is a struct; path is the prefix of its name.
@@ -106,7 +108,8 @@ func pointerIn(t reflect.Type, path string) (field string, has bool) {
 				return field, true
 			}
 		}
-	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String, reflect.UnsafePointer:
+	case reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer, reflect.Slice, reflect.String,
+		reflect.UnsafePointer:
 		return "", true
 	}
 	return "", false
