@@ -65,7 +65,8 @@ func TestDecodePanics(t *testing.T) {
 	b, err := element.Encode(panicky{})
 	require.NoError(t, err)
 	_, err = element.Decode[panicky](b)
-	require.EqualError(t, err, fmt.Sprintf("message of %d bytes is no element_test.panicky: panic: decoder gone mad", len(b)))
+	require.EqualError(t, err, fmt.Sprintf("message of %d bytes is no element_test.panicky: panic: decoder gone mad",
+		len(b)))
 	_, err = element.Encode(func() {})
 	require.ErrorContains(t, err, "value of type func(): ")
 }
