@@ -30,8 +30,8 @@ func once(ctx context.Context, c *mpicx.Comm, operation string) error {
 	n, me := c.Size(), c.Rank()
 	send, recv, all := fill(long, me), make([]int, long), make([]int, n*long)
 	sum := func(i int) int { return 1000*n*(n-1)/2 + n*i }
-	gathered := func(i int) int { return element(i/long, i%long) }
-	part := func(i int) int { return element(me, i) }
+	gathered := func(i int) int { return entry(i/long, i%long) }
+	part := func(i int) int { return entry(me, i) }
 	counts, first := make([]int, n), 0
 	for r := range counts {
 		counts[r] = (r+1)*long/n - r*long/n
@@ -47,7 +47,7 @@ func once(ctx context.Context, c *mpicx.Comm, operation string) error {
 			recv = send
 		}
 		err := mpicx.Bcast(c, recv, n-1).Wait(ctx)
-		return cmpErr(err, want("Bcast", recv, func(i int) int { return element(n-1, i) }))
+		return cmpErr(err, want("Bcast", recv, func(i int) int { return entry(n-1, i) }))
 	case "Reduce":
 		err := mpicx.Reduce(c, send, recv, mpicx.Sum, n-1).Wait(ctx)
 		if me < n-1 {

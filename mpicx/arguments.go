@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -125,7 +125,9 @@ type check struct {
 }
 
 // checkOf checks the elements of an operation's buffers first.
-func checkOf[T any](op string) check { return check{op: op, err: element[T](op)} }
+func checkOf[T any](op string) check {
+	return check{op: op, err: mpiError(op, element.TypeOf[T]().Unfit)}
+}
 
 // that has its arguments allocated, whether or not it is ok.
 func (k *check) that(ok bool, class Class, format string, args ...any) {
@@ -172,17 +174,6 @@ func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 	}
 }
 
-// funcOp stands for a reduction by a function.
-const funcOp Op = -1
-
-func defined[T any](k *check, op reduction, code Op) {
-	if op == nil && code == funcOp {
-		k.that(false, ClassOp, "nil function, expected one that combines two elements of type %T", *new(T))
-	} else if op == nil {
-		k.that(false, ClassOp, "%v is not defined on %T", code, *new(T))
-	}
-}
-
 // checkPoint checks the arguments of a point-to-point operation. least is AnySource if that is
 // allowed.
 func (c *Comm) checkPoint(op string, peer, tag, least int) error {
@@ -207,17 +198,15 @@ func (c *Comm) checkPoint(op string, peer, tag, least int) error {
 // inPlace checks that part and whole share no memory, or that part begins at whole[at] for one
 // of the given places. It says whether they share memory.
 func inPlace[T any](k *check, partName string, part []T, wholeName string, whole []T, at ...int) bool {
-	size := uintptr(sizeOf[T]())
-	p, w := uintptr(unsafe.Pointer(unsafe.SliceData(part))), uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
-	if k.err != nil || len(part) == 0 || len(whole) == 0 || p+uintptr(len(part))*size <= w || w+uintptr(len(whole))*size <= p {
+	if k.err != nil || !element.Overlap(element.Bytes(part), element.Bytes(whole)) {
 		return false
 	}
-	places := make([]string, len(at))
-	for i, first := range at {
-		if p == w+uintptr(first)*size {
+	var places []string
+	for _, first := range at {
+		if first < len(whole) && &part[0] == &whole[first] {
 			return true
 		}
-		places[i] = fmt.Sprintf("%s[%d:]", wholeName, first)
+		places = append(places, fmt.Sprintf("%s[%d:]", wholeName, first))
 	}
 	k.that(false, ClassBuffer, "%s and %s overlap, expected no memory in common, or that %[1]s is %[3]s", partName, wholeName, strings.Join(places, " or "))
 	return true

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -16,6 +17,9 @@ import (
 // the next one that it waits for. Then all its operations on the communicator end with that error,
 // until the next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at
 // once, and at the ranks that wait for it, after about 100 ms.
+
+// call describes a collective call. Its messages carry the description.
+type call = signature.Call
 
 // run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts.
 // finish, if not nil, is called when all messages have been received.
@@ -36,7 +40,7 @@ func (c *Comm) newRun() *collectiveRun {
 
 func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
 	c, f := r.comm, r.promise.Future()
-	if inReduction() {
+	if element.InFunction() {
 		r.idle() // begun refuses it
 	}
 	r.finish = finish
@@ -147,3 +151,51 @@ func (r *collectiveRun) idle() {
 type ender func(error)
 
 func (f ender) Ended(err error) { f(err) }
+
+// encoded returns v encoded, or nil if there is an error.
+func encoded[T any](k *check, v T) (b []byte) {
+	if k.err == nil {
+		var err error
+		b, err = element.Encode(v)
+		k.err = mpiError(k.op, err)
+	}
+	return b
+}
+
+// runValue is run for an operation whose result value returns.
+func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
+	o := &collectiveValue[T]{comm: c, value: value, exchange: idleExchanges.Get().(*collective.Exchange)}
+	o.cell().Keep(c.keeper)
+	c.notInReduction("begins", what.Kind.String())
+	c.proc.calls.Add(1)
+	c.start(o.exchange, what, bad, a, o)
+	return o.Future()
+}
+
+// idleExchanges are Exchanges for reuse.
+var idleExchanges = sync.Pool{New: func() any { return new(collective.Exchange) }}
+
+type collectiveValue[T any] struct {
+	future.Promise[T]
+	comm     *Comm
+	exchange *collective.Exchange // until the operation has ended
+	value    func() (T, error)
+}
+
+func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+
+// Ended ends the operation.
+func (o *collectiveValue[T]) Ended(err error) {
+	name := o.exchange.Name
+	idleExchanges.Put(o.exchange)
+	o.exchange = nil
+	var v T
+	if err == nil {
+		func() {
+			defer future.Catch(&err)
+			v, err = o.value()
+		}()
+	}
+	o.Complete(v, o.comm.callFailure(name, err, o.cell()))
+	o.comm.proc.callEnded()
+}

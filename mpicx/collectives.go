@@ -5,24 +5,15 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
-
-// parts splits a buffer of T by counts.
-func parts[T any](buf []T, counts []int) [][]byte {
-	split := make([][]byte, len(counts))
-	for r, n := range counts {
-		split[r] = bytesOf(buf[:n])
-		buf = buf[n:]
-	}
-	return split
-}
 
 // partsOf says where the parts of a buffer of T begin, by counts.
 func partsOf[T any](k *collective.Kept, counts []int) collective.Parts {
 	parts := k.Parts(len(counts))
 	for r, n := range counts {
-		parts[r+1] = parts[r] + n*sizeOf[T]()
+		parts[r+1] = parts[r] + n*element.Size[T]()
 	}
 	return parts
 }
@@ -48,7 +39,7 @@ func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
 	k := checkOf[T]("Bcast")
 	k.root(root, c)
 	r := c.newRun()
-	return r.start(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}.Word(), k.err, c.chooser.Bcast(&r.kept, bytesOf(buf), root), nil)
+	return r.start(call{Kind: signature.Bcast, Root: root, Of: element.TypeOf[T]().Element, Count: len(buf)}.Word(), k.err, c.chooser.Bcast(&r.kept, element.Bytes(buf), root), nil)
 }
 
 // Gather collects send of all ranks in recv of rank root, in rank order (MPI_Igather).
@@ -58,7 +49,7 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Gather")
 	}
-	what := call{Kind: signature.Gather, Root: root, Of: elementOf[T](), Count: len(send)}
+	what := call{Kind: signature.Gather, Root: root, Of: element.TypeOf[T]().Element, Count: len(send)}
 	k := checkOf[T]("Gather")
 	k.root(root, c)
 	if c.Rank() == root {
@@ -66,7 +57,7 @@ func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
 		inPlace(&k, "send", send, "recv", recv, root*len(send))
 	}
 	r := c.newRun()
-	return r.start(what.Word(), k.err, c.chooser.Gather(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
+	return r.start(what.Word(), k.err, c.chooser.Gather(&r.kept, element.Bytes(send), element.Bytes(recv), root), nil)
 }
 
 // before returns the number of elements of the ranks before r, or 0 if counts are bad.
@@ -100,14 +91,14 @@ func gatherv[T any](c *Comm, kind signature.Kind, part, whole []T, counts []int,
 		k.counts(wholeName, counts, len(whole), c)
 		inPlace(&k, partName, part, wholeName, whole, before(counts, root))
 		if k.err == nil {
-			*all = parts(whole, counts)
+			*all = element.Parts(whole, counts)
 		}
 	}
 	if k.err == nil {
 		*mine = make([][]byte, c.size)
-		(*mine)[root] = bytesOf(part)
+		(*mine)[root] = element.Bytes(part)
 	}
-	return c.run(call{Kind: kind, Root: root, Of: elementOf[T]()}, k.err, &a, nil)
+	return c.run(call{Kind: kind, Root: root, Of: element.TypeOf[T]().Element}, k.err, &a, nil)
 }
 
 // Scatter distributes send of rank root: recv of rank r gets its r-th part (MPI_Iscatter).
@@ -117,7 +108,7 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 	if c == nil {
 		return nowhere[struct{}]("Scatter")
 	}
-	what := call{Kind: signature.Scatter, Root: root, Of: elementOf[T](), Count: len(recv)}
+	what := call{Kind: signature.Scatter, Root: root, Of: element.TypeOf[T]().Element, Count: len(recv)}
 	k := checkOf[T]("Scatter")
 	k.root(root, c)
 	if c.Rank() == root {
@@ -125,7 +116,7 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 		inPlace(&k, "recv", recv, "send", send, root*len(recv))
 	}
 	r := c.newRun()
-	return r.start(what.Word(), k.err, c.chooser.Scatter(&r.kept, bytesOf(send), bytesOf(recv), root), nil)
+	return r.start(what.Word(), k.err, c.chooser.Scatter(&r.kept, element.Bytes(send), element.Bytes(recv), root), nil)
 }
 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
@@ -143,7 +134,7 @@ func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	k.length("recv", len(recv), c.Size()*len(send))
 	inPlace(&k, "send", send, "recv", recv, c.rank*len(send))
 	r := c.newRun()
-	return r.start(call{Kind: signature.Allgather, Of: elementOf[T](), Count: len(send)}.Word(), k.err, c.chooser.Allgather(&r.kept, bytesOf(send), bytesOf(recv)), nil)
+	return r.start(call{Kind: signature.Allgather, Of: element.TypeOf[T]().Element, Count: len(send)}.Word(), k.err, c.chooser.Allgather(&r.kept, element.Bytes(send), element.Bytes(recv)), nil)
 }
 
 // Allgatherv is Allgather of counts[r] elements from each rank r
@@ -158,14 +149,14 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[str
 		k.length("send", len(send), counts[c.Rank()])
 		inPlace(&k, "send", send, "recv", recv, before(counts, c.rank))
 	}
-	what := call{Kind: signature.Allgatherv, Of: elementOf[T]()}
+	what := call{Kind: signature.Allgatherv, Of: element.TypeOf[T]().Element}
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
 	parts := partsOf[T](&r.kept, counts)
 	what.Root = parts.Digest()
-	return r.start(what.Word(), nil, c.chooser.Allgatherv(&r.kept, bytesOf(send), bytesOf(recv), parts), nil)
+	return r.start(what.Word(), nil, c.chooser.Allgatherv(&r.kept, element.Bytes(send), element.Bytes(recv), parts), nil)
 }
 
 // Alltoall sends the r-th part of send to each rank r, and receives the part from rank r
@@ -175,7 +166,7 @@ func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}]("Alltoall")
 	}
-	what := call{Kind: signature.Alltoall, Of: elementOf[T](), Count: len(send)}
+	what := call{Kind: signature.Alltoall, Of: element.TypeOf[T]().Element, Count: len(send)}
 	k := checkOf[T]("Alltoall")
 	k.length("recv", len(recv), len(send))
 	if len(send)%c.size != 0 {
@@ -189,7 +180,7 @@ func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 		send = slices.Clone(send)
 	}
 	r := c.newRun()
-	return r.start(what.Word(), nil, c.chooser.Alltoall(&r.kept, bytesOf(send), bytesOf(recv)), nil)
+	return r.start(what.Word(), nil, c.chooser.Alltoall(&r.kept, element.Bytes(send), element.Bytes(recv)), nil)
 }
 
 // Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]
@@ -198,7 +189,7 @@ func Alltoallv[T any](c *Comm, send []T, sendCounts []int, recv []T, recvCounts 
 	if c == nil {
 		return nowhere[struct{}]("Alltoallv")
 	}
-	what := call{Kind: signature.Alltoallv, Of: elementOf[T]()}
+	what := call{Kind: signature.Alltoallv, Of: element.TypeOf[T]().Element}
 	k := checkOf[T]("Alltoallv")
 	k.counts("send", sendCounts, len(send), c)
 	k.counts("recv", recvCounts, len(recv), c)
@@ -209,5 +200,5 @@ func Alltoallv[T any](c *Comm, send []T, sendCounts []int, recv []T, recvCounts 
 	if shared {
 		send = slices.Clone(send)
 	}
-	return c.run(what, nil, &collective.Linear{Send: parts(send, sendCounts), Recv: parts(recv, recvCounts)}, nil)
+	return c.run(what, nil, &collective.Linear{Send: element.Parts(send, sendCounts), Recv: element.Parts(recv, recvCounts)}, nil)
 }

@@ -47,13 +47,13 @@ func each(t *testing.T, fn func(ctx context.Context, c *mpicx.Comm, length int) 
 	}
 }
 
-// element is what rank r gives as its i-th.
-func element(r, i int) int { return 1000*r + i }
+// entry is what rank r gives as its i-th.
+func entry(r, i int) int { return 1000*r + i }
 
 func fill(length, r int) []int {
 	b := make([]int, length)
 	for i := range b {
-		b[i] = element(r, i)
+		b[i] = entry(r, i)
 	}
 	return b
 }
@@ -103,17 +103,17 @@ func TestBcastGatherScatter(t *testing.T) {
 				return fmt.Errorf("GatherValue: %q %w", values, err)
 			}
 			err = errors.Join(
-				want("Bcast", buf, func(i int) int { return element(root, i) }),
-				want("Gather", recv, func(i int) int { return element(i/length, i%length) }),
-				want("Scatter", part, func(i int) int { return element(me+root, i) }),
+				want("Bcast", buf, func(i int) int { return entry(root, i) }),
+				want("Gather", recv, func(i int) int { return entry(i/length, i%length) }),
+				want("Scatter", part, func(i int) int { return entry(me+root, i) }),
 				want("Gatherv", vrecv, func(i int) int {
 					r := 0
 					for first(r+1) <= i {
 						r++
 					}
-					return element(r, i-first(r))
+					return entry(r, i-first(r))
 				}),
-				want("Scatterv", vpart, func(i int) int { return element(me, i) }),
+				want("Scatterv", vpart, func(i int) int { return entry(me, i) }),
 				want("GatherValue", values, func(r int) string { return strings.Repeat("x", r) }),
 			)
 			if err != nil {
@@ -164,9 +164,9 @@ func TestAllgatherAlltoall(t *testing.T) {
 			}
 		}
 		return errors.Join(
-			want("Allgather", all, func(i int) int { return element(i/length, i%length) }),
+			want("Allgather", all, func(i int) int { return entry(i/length, i%length) }),
 			want("Allgatherv", vall, func(i int) int { return vwant[i] }),
-			want("Alltoall", recv, func(i int) int { return element(i/length*100+me, i%length) }),
+			want("Alltoall", recv, func(i int) int { return entry(i/length*100+me, i%length) }),
 			want("Alltoallv", vrecv, func(i int) int { return vrecvWant[i] }),
 		)
 	})

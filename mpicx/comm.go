@@ -1,12 +1,14 @@
 package mpicx
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -202,8 +204,8 @@ func (c *Comm) waits(call string) (over func()) {
 // notInReduction throws if it is called by a reduction's function. Such a function must not
 // wait, nor begin a collective operation, because its peers may not begin it.
 func (c *Comm) notInReduction(does, what string) {
-	if inReduction() {
-		panic(future.Thrown{Err: &reentryError{does, what, c.name}})
+	if element.InFunction() {
+		panic(future.Thrown{Err: fmt.Errorf("its function %s %s on %s, expected one that neither waits nor begins a collective operation", does, what, c.name)})
 	}
 }
 

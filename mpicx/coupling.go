@@ -10,6 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/couple"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -162,7 +163,7 @@ func (k *coupling) lead() {
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
 	got := func(other couple.Letter) {
 		if !done.Swap(true) {
-			note, err := encodeValue(intercommOp, other.Against(k.own, k.local.root().size))
+			note, err := element.Encode(other.Against(k.own, k.local.root().size))
 			k.agree(1, k.learnt, err == nil, note, k.learned)
 		}
 	}
@@ -239,7 +240,9 @@ func (k *coupling) learned(note []byte, err error) {
 	case len(note) == 0:
 		err = mpiErrorf(intercommOp, ClassRank, "no leader: not all ranks of %s give the same one", k.local.name)
 	default:
-		if other, err = decodeValue[couple.Letter](intercommOp, note); err == nil && other.Failure != "" {
+		if other, err = element.Decode[couple.Letter](note); err != nil {
+			err = mpiError(intercommOp, err)
+		} else if other.Failure != "" {
 			err = mpiErrorf(intercommOp, ClassOther, "%s", strings.TrimPrefix(other.Failure, "mpicx: "+intercommOp+": "))
 		}
 	}
@@ -354,9 +357,9 @@ func (b *bridging) exchange(own couple.Letter, got func(couple.Letter)) {
 		return
 	}
 	b.got = got
-	letter, _ := encodeValue(intercommOp, own)
-	b.bridge.t.Irecv(&transport.Request{Take: true, Peer: b.peer, Tag: b.tag, Epoch: b.epoch, Signature: valueSignature, Done: b})
-	b.bridge.t.Isend(&transport.Request{Buf: letter, Peer: b.peer, Tag: b.tag, Mode: transport.Shared, Epoch: b.epoch, Signature: valueSignature, Done: completer(func(*transport.Request) {})})
+	letter, _ := element.Encode(own)
+	b.bridge.t.Irecv(&transport.Request{Take: true, Peer: b.peer, Tag: b.tag, Epoch: b.epoch, Signature: element.Value.Signature, Done: b})
+	b.bridge.t.Isend(&transport.Request{Buf: letter, Peer: b.peer, Tag: b.tag, Mode: transport.Shared, Epoch: b.epoch, Signature: element.Value.Signature, Done: completer(func(*transport.Request) {})})
 }
 
 // Completed receives the other leader's letter.
@@ -369,10 +372,10 @@ func (b *bridging) Completed(r *transport.Request) {
 	if r.Err != nil {
 		err = b.bridge.failure(intercommOp, r.Err)
 	} else {
-		other, err = decodeValue[couple.Letter](intercommOp, r.Buf)
+		other, err = element.Decode[couple.Letter](r.Buf)
 	}
 	if err != nil {
-		other.Failure = fmt.Sprintf("the leaders can't meet on %s: %v", b.bridge.name, err)
+		other.Failure = fmt.Sprintf("the leaders can't meet on %s: %v", b.bridge.name, mpiError(intercommOp, err))
 	}
 	b.got(other)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/wire"
@@ -158,7 +159,7 @@ type neighborhood struct {
 func NeighborAllgather[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
 	return exchange[T](g, call{Kind: signature.NeighborAllgather, Count: len(send)}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
 		k.length("recv", len(recv), len(n.from)*len(send))
-		return copies(send, len(n.to)), equalParts(recv, len(n.from)), k.err
+		return copies(send, len(n.to)), element.EqualParts(recv, len(n.from)), k.err
 	})
 }
 
@@ -169,7 +170,7 @@ func NeighborAllgatherv[T any](g Neighborhood, send, recv []T, counts []int) *fu
 		if k.countsOf("recv", counts, len(recv), len(n.from), "neighbour"); k.err != nil {
 			return nil, nil, k.err
 		}
-		return copies(send, len(n.to)), parts(recv, counts), nil
+		return copies(send, len(n.to)), element.Parts(recv, counts), nil
 	})
 }
 
@@ -179,7 +180,7 @@ func NeighborAlltoall[T any](g Neighborhood, send, recv []T) *future.Future[stru
 	return exchange[T](g, call{Kind: signature.NeighborAlltoall}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
 		k.that(len(send)%max(len(n.to), 1) == 0, ClassCount, "send has %d elements, expected a multiple of the %d destinations", len(send), len(n.to))
 		k.that(len(recv)%max(len(n.from), 1) == 0, ClassCount, "recv has %d elements, expected a multiple of the %d sources", len(recv), len(n.from))
-		return equalParts(send, len(n.to)), equalParts(recv, len(n.from)), k.err
+		return element.EqualParts(send, len(n.to)), element.EqualParts(recv, len(n.from)), k.err
 	})
 }
 
@@ -191,7 +192,7 @@ func NeighborAlltoallv[T any](g Neighborhood, send []T, sendCounts []int, recv [
 		if k.countsOf("recv", recvCounts, len(recv), len(n.from), "neighbour"); k.err != nil {
 			return nil, nil, k.err
 		}
-		return parts(send, sendCounts), parts(recv, recvCounts), nil
+		return element.Parts(send, sendCounts), element.Parts(recv, recvCounts), nil
 	})
 }
 
@@ -204,19 +205,9 @@ func exchange[T any](g Neighborhood, what call, split func(n *neighborhood, k ch
 	}
 	n := g.neighborhood()
 	send, recv, bad := split(n, checkOf[T](op))
-	what.Of = elementOf[T]()
+	what.Of = element.TypeOf[T]().Element
 	return n.comm.run(what, bad, &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: send, Recv: recv}, nil)
 }
 
 // copies returns a buffer n times.
-func copies[T any](buf []T, n int) [][]byte { return slices.Repeat([][]byte{bytesOf(buf)}, n) }
-
-// equalParts splits a buffer into n parts.
-func equalParts[T any](buf []T, n int) [][]byte {
-	split := make([][]byte, n)
-	for i := range split {
-		length := len(buf) / n
-		split[i] = bytesOf(buf[i*length:][:length])
-	}
-	return split
-}
+func copies[T any](buf []T, n int) [][]byte { return slices.Repeat([][]byte{element.Bytes(buf)}, n) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -44,20 +45,20 @@ func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Futur
 		return nowhere[*Halo[T]](op)
 	}
 	cells = slices.Clone(cells)
-	k := check{op: op, err: element[T](op)}
+	k := checkOf[T](op)
 	k.that(width > 0, ClassOther, "width %d, expected 1 or more", width)
 	k.that(len(g.dims) > 0, ClassOther, "%s, expected a grid of 1 or more dimensions", g)
 	k.that(len(cells) == len(g.dims), ClassOther, "blocks of %v cells, expected extents in each of the %d dimensions", cells, len(g.dims))
-	bytes := float64(sizeOf[T]())
+	bytes := float64(element.Size[T]())
 	for i, n := range cells {
 		k.that(n >= width, ClassOther, "%d cells in dimension %d, expected the %d layers of ghost cells or more", n, i, width)
 		bytes *= float64(n) + 2*float64(width)
 	}
 	k.that(bytes < math.MaxInt, ClassOther, "blocks of %v cells, expected ones that fit into memory", cells)
-	mine := append([]int{len(cells), width, sizeOf[T](), truth(corners)}, cells...)
+	mine := append([]int{len(cells), width, element.Size[T](), truth(corners)}, cells...)
 	n := g.neighbors
 	theirs := make([]int, len(n.from)*len(mine))
-	a := &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: copies(mine, len(n.to)), Recv: equalParts(theirs, len(n.from))}
+	a := &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: copies(mine, len(n.to)), Recv: element.EqualParts(theirs, len(n.from))}
 	return runValue(g.Comm, call{Kind: signature.NewHalo}, k.err, a, func() (*Halo[T], error) {
 		for i, r := range n.from {
 			their := theirs[i*len(mine):][:len(mine)]
@@ -175,9 +176,9 @@ func (h *Halo[T]) layer(box []span) (l layer[T]) {
 // received.
 func (l *layer[T]) bytes(block []T) []byte {
 	if l.buffer == nil {
-		return bytesOf(block[l.begin[0]:][:l.length])
+		return element.Bytes(block[l.begin[0]:][:l.length])
 	}
-	return bytesOf(l.buffer)
+	return element.Bytes(l.buffer)
 }
 
 // pack copies the elements of a block into the buffer.
@@ -245,7 +246,7 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	k := check{op: op}
 	k.length("block", len(block), h.Len())
 	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")
-	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: elementOf[T]()}
+	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: element.TypeOf[T]().Element}
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}

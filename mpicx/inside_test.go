@@ -3,7 +3,6 @@ package mpicx
 import (
 	"context"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,67 +36,6 @@ func FuzzDecodeFailure(f *testing.F) {
 			require.Equal(t, got, decodeFailure(errchan.Report{Rank: 3, Data: got.encode()}))
 		}
 	})
-}
-
-type fuzzed struct {
-	A int
-	B []string
-	C map[string]float64
-	D *fuzzed
-}
-
-// FuzzDecodeValue: so can a value. Whatever comes, there is a value or an error.
-func FuzzDecodeValue(f *testing.F) {
-	for _, v := range []fuzzed{{}, {1, []string{"a", "b"}, map[string]float64{"x": 1}, &fuzzed{A: 2}}} {
-		b, err := encodeValue("test", v)
-		require.NoError(f, err)
-		f.Add(b)
-	}
-	f.Add([]byte{})
-	f.Add([]byte("\x00\xff nonsense"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := decodeValue[fuzzed]("test", data)
-		if err != nil {
-			var e *MPIError
-			require.ErrorAs(t, err, &e)
-			require.Equal(t, ClassType, e.Class)
-			return
-		}
-		b, err := encodeValue("test", v)
-		require.NoError(t, err)
-		again, err := decodeValue[fuzzed]("test", b)
-		require.NoError(t, err)
-		if !hasNaN(v) {
-			require.True(t, reflect.DeepEqual(v, again), "%v %v", v, again)
-		}
-		_, _ = decodeValue[int]("test", data)
-		_, _ = decodeValue[any]("test", data)
-		_, _ = decodeValue[panicky]("test", data)
-	})
-}
-
-func hasNaN(v fuzzed) bool {
-	for _, x := range v.C {
-		if x != x {
-			return true
-		}
-	}
-	return v.D != nil && hasNaN(*v.D)
-}
-
-// panicky decodes itself, badly.
-type panicky struct{}
-
-func (panicky) GobEncode() ([]byte, error) { return []byte{1}, nil }
-func (*panicky) GobDecode([]byte) error    { panic("decoder gone mad") }
-
-func TestDecodePanics(t *testing.T) {
-	b, err := encodeValue("test", panicky{})
-	require.NoError(t, err)
-	_, err = decodeValue[panicky]("RecvValue", b)
-	require.ErrorContains(t, err, "decoder gone mad")
-	_, err = encodeValue("SendValue", func() {})
-	require.ErrorContains(t, err, "func()")
 }
 
 func TestFailureText(t *testing.T) {

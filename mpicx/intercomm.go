@@ -7,6 +7,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -175,17 +176,17 @@ func InterSend[T any](ic *Intercomm, buf []T, dest, tag int) *future.Future[Stat
 // InterRecv is Recv from a rank of the other group, or AnySource. Status.Source is its rank there.
 func InterRecv[T any](ic *Intercomm, buf []T, source, tag int) *future.Future[Status] {
 	const op = "InterRecv"
-	bad := ic.check(op, source, AnySource)
+	of, bad := element.TypeOf[T](), ic.check(op, source, AnySource)
 	if bad == nil {
-		bad = element[T](op)
+		bad = mpiError(op, of.Unfit)
 	}
 	if bad != nil {
 		return failed[Status](ic.Union(), bad)
 	}
 	o := new(receipt[Status])
-	o.request.Buf, o.request.Signature = bytesOf(buf), signatureOf[T]()
+	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
 	return o.receive(ic.union, op, ic.Remote(source), tag, func(r *transport.Request) (Status, error) {
-		s, err := ic.union.status(op, r, sizeOf[T]())
+		s, err := ic.union.status(op, r, of.Size)
 		if s.Source >= 0 {
 			s.Source -= ic.other
 		}
@@ -229,12 +230,12 @@ func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}
 	case k.err != nil:
 	case root == ic.union.rank:
 		for r := range ic.remote {
-			a.Send[ic.other+r] = bytesOf(buf)
+			a.Send[ic.other+r] = element.Bytes(buf)
 		}
 	case !ic.isOwn(root):
-		a.Recv[root] = bytesOf(buf)
+		a.Recv[root] = element.Bytes(buf)
 	}
-	return ic.union.run(call{Kind: signature.Bcast, Root: root, Of: elementOf[T](), Count: len(buf)}, k.err, a, nil)
+	return ic.union.run(call{Kind: signature.Bcast, Root: root, Of: element.TypeOf[T]().Element, Count: len(buf)}, k.err, a, nil)
 }
 
 // InterGather collects send of all ranks of the group that root is not in, in rank order, in
@@ -252,12 +253,12 @@ func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[
 	case k.err != nil:
 	case root == ic.union.rank:
 		if count = ic.each(&k, "recv", len(recv)); k.err == nil {
-			ic.fill(a.Recv, bytesOf(recv))
+			ic.fill(a.Recv, element.Bytes(recv))
 		}
 	case !ic.isOwn(root):
-		a.Send[root] = bytesOf(send)
+		a.Send[root] = element.Bytes(send)
 	}
-	return ic.union.run(call{Kind: signature.Gather, Root: root, Of: elementOf[T](), Count: count}, k.err, a, nil)
+	return ic.union.run(call{Kind: signature.Gather, Root: root, Of: element.TypeOf[T]().Element, Count: count}, k.err, a, nil)
 }
 
 // InterAllreduce combines send of all ranks of the other group, element by element and in the
@@ -267,21 +268,21 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 		return nowhere[struct{}]("InterAllreduce")
 	}
 	k := check{op: "InterAllreduce"}
-	combine := opFor[T](op)
-	defined[T](&k, combine, op)
+	combine := predefined[T](op)
+	defined[T](&k, combine)
 	k.length("recv", len(recv), len(send))
 	all := make([]T, ic.remote*len(send))
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
-	ic.fill(a.Recv, bytesOf(all))
+	ic.fill(a.Recv, element.Bytes(all))
 	for r := range ic.remote {
-		a.Send[ic.other+r] = bytesOf(send)
+		a.Send[ic.other+r] = element.Bytes(send)
 	}
 	return ic.union.run(reducing[T](signature.Allreduce, op, 0, len(send)), k.err, a, func() {
 		for r := range ic.remote {
 			if part := all[r*len(recv):][:len(recv)]; r == 0 {
 				copy(recv, part)
 			} else {
-				combine(bytesOf(recv), bytesOf(recv), bytesOf(part))
+				combine.kernel(element.Bytes(recv), element.Bytes(recv), element.Bytes(part))
 			}
 		}
 		if truth := alone(ic.remote, op, recv); truth != nil {
@@ -300,10 +301,10 @@ func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}
 	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same in both groups
 	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
 	if k.err == nil {
-		ic.fill(a.Send, bytesOf(send))
-		ic.fill(a.Recv, bytesOf(recv))
+		ic.fill(a.Send, element.Bytes(send))
+		ic.fill(a.Recv, element.Bytes(recv))
 	}
-	return ic.union.run(call{Kind: signature.Alltoall, Of: elementOf[T](), Count: count}, k.err, a, nil)
+	return ic.union.run(call{Kind: signature.Alltoall, Of: element.TypeOf[T]().Element, Count: count}, k.err, a, nil)
 }
 
 // each returns the number of elements of a buffer for each rank of the other group.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -77,7 +78,9 @@ func mpiError(op string, err error) error {
 		return ofOperation(op, err)
 	}
 	class := ClassOther
-	if _, ok := errors.AsType[*transport.TruncateError](err); ok {
+	if _, ok := errors.AsType[*element.Error](err); ok {
+		class = ClassType
+	} else if _, ok := errors.AsType[*transport.TruncateError](err); ok {
 		class = ClassTruncate
 	} else if _, ok := errors.AsType[*collective.LengthError](err); ok {
 		class = ClassCount

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -39,29 +40,27 @@ func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 // Mrecv receives the message into buf (MPI_Imrecv), as Recv does.
 func Mrecv[T any](m *Message, buf []T) *future.Future[Status] {
 	const op = "Mrecv"
-	of, bad := elements[T](op)
-	if bad != nil {
-		return refused[Status](m, bad)
+	of := element.TypeOf[T]()
+	if of.Unfit != nil {
+		return refused[Status](m, mpiError(op, of.Unfit))
 	}
 	o := new(receipt[Status])
-	o.request.Buf, o.request.Signature = bytesOf(buf), of
-	return o.redeem(m, op, func(r *transport.Request) (Status, error) {
-		return o.comm.status(op, r, sizeOf[T]())
-	})
+	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
+	return o.redeem(m, op, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
 }
 
 // MrecvSlice receives the message into a new slice, as RecvSlice does.
 func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 	const op = "MrecvSlice"
-	of, bad := elements[T](op)
-	if bad != nil {
-		return refused[[]T](m, bad)
+	of := element.TypeOf[T]()
+	if of.Unfit != nil {
+		return refused[[]T](m, mpiError(op, of.Unfit))
 	}
 	var room room[T]
 	o := new(receipt[[]T])
-	o.request.Alloc, o.request.Signature = room.alloc, of
+	o.request.Alloc, o.request.Signature = room.alloc, of.Signature
 	return o.redeem(m, op, func(r *transport.Request) ([]T, error) {
-		_, err := o.comm.status(op, r, sizeOf[T]())
+		_, err := o.comm.status(op, r, of.Size)
 		return room.slice, err
 	})
 }
@@ -70,7 +69,7 @@ func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 func MrecvValue[T any](m *Message) *future.Future[T] {
 	const op = "MrecvValue"
 	o := new(receipt[T])
-	o.request.Take, o.request.Signature = true, valueSignature
+	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.redeem(m, op, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
 }
 

@@ -11,12 +11,16 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/detector"
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
 const DefaultRanks = 4
+
+// Backend is the error backend that the build tags chose: "blackchannel", or "ulfm" with -tags ulfm.
+const Backend = hook.Chosen
 
 // An Option says how to start a job.
 type Option func(*options)
@@ -143,10 +147,10 @@ func newOptions(opts []Option) *options {
 
 // signalOf returns the signal that MPICX_DIAGNOSE names.
 func signalOf(name string) (os.Signal, error) {
-	if s, ok := diagnosisSignals[name]; ok {
+	if s, ok := diagnosis.Signals[name]; ok {
 		return s, nil
 	}
-	return nil, mpiErrorf("Run", ClassOther, "MPICX_DIAGNOSE=%q, expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(diagnosisSignals)), ", "))
+	return nil, mpiErrorf("Run", ClassOther, "MPICX_DIAGNOSE=%q, expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(diagnosis.Signals)), ", "))
 }
 
 // A Detector says how the processes of a job find out that a machine has fallen silent: Ring or

@@ -22,6 +22,8 @@ func (c *Comm) failure(op string, err error) error {
 		return nil
 	case transport.ErrDied:
 		c.proc.die() // before the program sees the error
+	case future.ErrGoexit: // of a reduction's function
+		err = ErrGoexit
 	case errchan.ErrOver:
 		if v := c.untold(); v != nil {
 			err = v

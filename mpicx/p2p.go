@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -20,20 +20,12 @@ import (
 // Elements are sent as they lie in memory. The padding between fields of a struct is sent too:
 // its bytes are undefined at both ends, and == does not compare them.
 func Send[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	of, bad := elements[T]("Send")
-	if bad != nil {
-		return failed[Status](c, bad)
-	}
-	return c.send("Send", bytesOf(buf), of, dest, tag, sizeOf[T](), 0)
+	return c.send("Send", element.Of(buf), dest, tag, 0)
 }
 
 // Ssend is [Send] that is done only when a receive has matched it (MPI_Issend).
 func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	of, bad := elements[T]("Ssend")
-	if bad != nil {
-		return failed[Status](c, bad)
-	}
-	return c.send("Ssend", bytesOf(buf), of, dest, tag, sizeOf[T](), transport.Synchronous)
+	return c.send("Ssend", element.Of(buf), dest, tag, transport.Synchronous)
 }
 
 // Recv receives a message from rank source, or AnySource, with the tag, or AnyTag, into buf
@@ -50,11 +42,7 @@ func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 // ends so when all other ranks have returned. With the ULFM backend these ranks are dead for
 // the operation.
 func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
-	of, bad := elements[T]("Recv")
-	if bad != nil {
-		return failed[Status](c, bad)
-	}
-	return c.receive(transport.Receiving, bytesOf(buf), of, source, tag, sizeOf[T]())
+	return c.receive(transport.Receiving, element.Of(buf), source, tag)
 }
 
 // Probe completes when a message has arrived that Recv would receive, with its Status
@@ -62,11 +50,7 @@ func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 // MPI_Iprobe, Test the same future again: each Probe that finds nothing stays pending. If several
 // goroutines receive, take [Comm.Mprobe].
 func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
-	of, bad := elements[T]("Probe")
-	if bad != nil {
-		return failed[Status](c, bad)
-	}
-	return c.receive(transport.Probing, nil, of, source, tag, sizeOf[T]())
+	return c.receive(transport.Probing, element.Buffer{Type: element.TypeOf[T]()}, source, tag)
 }
 
 // RecvSlice receives a message of any length into a new slice of elements of T, which [Send] or
@@ -84,15 +68,15 @@ func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, S
 	if c == nil {
 		return nowhere[V](op)
 	}
-	of, bad := elements[T](op)
-	if bad != nil {
-		return failed[V](c, bad)
+	of := element.TypeOf[T]()
+	if of.Unfit != nil {
+		return failed[V](c, mpiError(op, of.Unfit))
 	}
 	var room room[T]
 	o := new(receipt[V])
-	o.request.Alloc, o.request.Signature = room.alloc, of
+	o.request.Alloc, o.request.Signature = room.alloc, of.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
-		s, err := c.status(op, r, sizeOf[T]())
+		s, err := c.status(op, r, of.Size)
 		return result(room.slice, s), err
 	})
 }
@@ -101,22 +85,25 @@ func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, S
 type room[T any] struct{ slice []T }
 
 func (m *room[T]) alloc(n int) []byte {
-	m.slice = make([]T, (n+sizeOf[T]()-1)/sizeOf[T]())
-	return bytesOf(m.slice)
+	m.slice = make([]T, (n+element.Size[T]()-1)/element.Size[T]())
+	return element.Bytes(m.slice)
 }
 
 // receive starts a receive or a probe.
-func (c *Comm) receive(kind transport.Kind, buf []byte, w signature.Word, source, tag, size int) *future.Future[Status] {
+func (c *Comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](receiveName(kind))
+	}
+	if b.Unfit != nil {
+		return failed[Status](c, mpiError(receiveName(kind), b.Unfit))
 	}
 	p := c.proc.statuses.get()
 	cell := waiting.Of(p.Future())
 	cell.Keep(c.keeper)
 	o := idleReceives.Get().(*receiveOp)
-	o.comm, o.promise, o.size = c, p, size
+	o.comm, o.promise, o.size = c, p, b.Size
 	r := &o.request
-	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done = kind, buf, w, source, tag, o
+	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done = kind, b.Bytes, b.Signature, source, tag, o
 	c.post(receiveName(kind), r, cell)
 	return p.Future()
 }
@@ -237,9 +224,12 @@ type sendOp struct {
 	size    int
 }
 
-func (c *Comm) send(name string, buf []byte, w signature.Word, dest, tag, size int, mode transport.Mode) *future.Future[Status] {
+func (c *Comm) send(name string, b element.Buffer, dest, tag int, mode transport.Mode) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](name)
+	}
+	if b.Unfit != nil {
+		return failed[Status](c, mpiError(name, b.Unfit))
 	}
 	epoch, err := c.begin(name)
 	if err == nil {
@@ -251,12 +241,12 @@ func (c *Comm) send(name string, buf []byte, w signature.Word, dest, tag, size i
 	if dest == ProcNull {
 		return c.sent(statusOfNobody)
 	}
-	if mode == 0 && c.t.TrySend(dest, tag, epoch, w, buf) {
-		return c.sent(Status{c.rank, tag, len(buf) / size})
+	if mode == 0 && c.t.TrySend(dest, tag, epoch, b.Signature, b.Bytes) {
+		return c.sent(Status{c.rank, tag, len(b.Bytes) / b.Size})
 	}
-	o := &sendOp{comm: c, name: name, size: size}
+	o := &sendOp{comm: c, name: name, size: b.Size}
 	o.cell().Keep(c.keeper)
-	o.request = transport.Request{Buf: buf, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Signature: w, Done: o}
+	o.request = transport.Request{Buf: b.Bytes, Peer: dest, Tag: tag, Mode: mode, Epoch: epoch, Signature: b.Signature, Done: o}
 	c.t.Isend(&o.request)
 	return o.Future()
 }
@@ -300,4 +290,16 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 			r.Status.Bytes, s.Source, s.Tag, size)
 	}
 	return s, nil
+}
+
+// fits returns the error of a receive or probe whose message has another signature that does not
+// fit.
+func fits(op string, r *transport.Request) error {
+	if r.Kind == transport.Sending || r.Err != nil && !is[*transport.TruncateError](r.Err) {
+		return nil
+	}
+	if s := &r.Status; !r.Signature.Fits(s.Signature) {
+		return mpiErrorf(op, ClassType, "message of type %v from rank %d with tag %d, expected type %v", s.Signature, s.Source, s.Tag, r.Signature)
+	}
+	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -16,9 +16,7 @@ type Persistent struct {
 	comm    *Comm
 	name    string
 	bad     error // the error of each Start, if the arguments are bad
-	buf     []byte
-	of      signature.Word
-	size    int // of an element
+	buf     element.Buffer
 	peer    int
 	tag     int
 	mode    transport.Mode
@@ -46,7 +44,7 @@ func RecvInit[T any](c *Comm, buf []T, source, tag int) *Persistent {
 }
 
 func newPersistent[T any](c *Comm, name string, kind transport.Kind, mode transport.Mode, buf []T, peer, tag int) *Persistent {
-	p := &Persistent{comm: c, name: name, buf: bytesOf(buf), size: sizeOf[T](), peer: peer, tag: tag, mode: mode, kind: kind, request: new(transport.Request)}
+	p := &Persistent{comm: c, name: name, buf: element.Of(buf), peer: peer, tag: tag, mode: mode, kind: kind, request: new(transport.Request)}
 	if c == nil {
 		return p
 	}
@@ -54,7 +52,7 @@ func newPersistent[T any](c *Comm, name string, kind transport.Kind, mode transp
 	if kind == transport.Receiving {
 		least = AnySource
 	}
-	if p.of, p.bad = elements[T](name); p.bad == nil {
+	if p.bad = mpiError(name, p.buf.Unfit); p.bad == nil {
 		p.bad = c.checkPoint(name, peer, tag, least)
 	}
 	return p
@@ -93,7 +91,7 @@ func (p *Persistent) Start() *future.Future[Status] {
 	p.promise = c.proc.statuses.get()
 	f, r := p.promise.Future(), p.request
 	waiting.Of(f).Keep(c.keeper)
-	r.Buf, r.Signature, r.Peer, r.Tag, r.Mode, r.Epoch, r.Done = p.buf, p.of, p.peer, p.tag, p.mode, epoch, (*started)(p)
+	r.Buf, r.Signature, r.Peer, r.Tag, r.Mode, r.Epoch, r.Done = p.buf.Bytes, p.buf.Signature, p.peer, p.tag, p.mode, epoch, (*started)(p)
 	if p.kind == transport.Sending {
 		c.t.Isend(r)
 	} else {
@@ -108,8 +106,8 @@ func (p *Persistent) atOnce(epoch transport.Epoch) *future.Future[Status] {
 	switch {
 	case p.peer == ProcNull:
 		return p.comm.sent(statusOfNobody)
-	case p.kind == transport.Sending && p.mode == 0 && p.comm.t.TrySend(p.peer, p.tag, epoch, p.of, p.buf):
-		return p.comm.sent(Status{p.comm.rank, p.tag, len(p.buf) / p.size})
+	case p.kind == transport.Sending && p.mode == 0 && p.comm.t.TrySend(p.peer, p.tag, epoch, p.buf.Signature, p.buf.Bytes):
+		return p.comm.sent(Status{p.comm.rank, p.tag, len(p.buf.Bytes) / p.buf.Size})
 	}
 	return nil
 }
@@ -120,7 +118,7 @@ type started Persistent
 // Completed ends the operation that Start has begun.
 func (o *started) Completed(r *transport.Request) {
 	promise := o.promise
-	s, err := o.comm.status(o.name, r, o.size)
+	s, err := o.comm.status(o.name, r, o.buf.Size)
 	o.active.Store(false) // from here on the fields may belong to another Start
 	promise.Complete(s, err)
 }

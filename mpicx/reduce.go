@@ -1,26 +1,100 @@
 package mpicx
 
 import (
-	"reflect"
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
+
+// A Scalar is an element type of buffers: fixed in size and free of pointers.
+type Scalar interface {
+	~bool | ~int | ~int8 | ~int16 | ~int32 | ~int64 |
+		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 |
+		~float32 | ~float64 | ~complex64 | ~complex128
+}
+
+// An Op combines two values into one (MPI_Op). Reductions apply it element by element.
+type Op int
+
+// The predefined operations (MPI_SUM and so on). Sum and Prod apply to numbers, Max and Min to
+// integers and floats, BAnd, BOr and BXor to integers and bools. LAnd, LOr and LXor apply to
+// every Scalar: zero and false count as false, and the result is 1 or true, or zero or false.
+const (
+	Sum Op = iota
+	Prod
+	Max
+	Min
+	LAnd
+	BAnd
+	LOr
+	BOr
+	LXor
+	BXor
+)
+
+func (op Op) String() string {
+	if op < 0 || int(op) >= len(signature.Ops) {
+		return fmt.Sprintf("Op(%d)", int(op))
+	}
+	return signature.Ops[op]
+}
+
+// A Loc is a value and its location: its rank, or its index in data that the ranks share.
+// MinLoc and MaxLoc combine Locs:
+//
+//	least, err := mpicx.AllreduceValue(c, mpicx.Loc[float64]{Value: x, Index: c.Rank()}, mpicx.MinLoc).Get(ctx)
+type Loc[T cmp.Ordered] struct {
+	Value T
+	Index int
+}
+
+// MinLoc returns the smaller value with its index, and of two equal values the one with the
+// lower index (MPI_MINLOC). If a value is NaN, the result is NaN, as with Min.
+func MinLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value < b.Value) }
+
+// MaxLoc is MinLoc for the larger value (MPI_MAXLOC).
+func MaxLoc[T cmp.Ordered](a, b Loc[T]) Loc[T] { return better(a, b, a.Value > b.Value) }
+
+// better returns the better of a and b: the one that isFirst, or that is a NaN. If both or neither
+// are, it returns the one with the lower index.
+func better[T cmp.Ordered](a, b Loc[T], isFirst bool) Loc[T] {
+	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
+	switch tie := a.Value == b.Value || aNaN && bNaN; {
+	case tie && a.Index <= b.Index, !tie && (aNaN || isFirst && !bNaN):
+		return a
+	}
+	return b
+}
+
+// A reduction is what combines two buffers: an Op, or a user's function.
+type reduction struct {
+	kernel element.Kernel // nil: the Op is not defined, or the function is nil
+	code   Op             // funcOp for a function
+}
+
+const funcOp Op = -1
+
+func predefined[T Scalar](op Op) reduction { return reduction{element.Predefined[T](int(op)), op} }
+
+func byUser[T any](op func(a, b T) T) reduction { return reduction{element.Func(op), funcOp} }
 
 // Reduce combines send of all ranks, element by element, into recv of rank root (MPI_Ireduce).
 // Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined.
 // It is the same in every run, but may be another with another root, number of ranks, or length.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
-	return reduce(c, signature.Reduce, send, recv, opFor[T](op), op, root)
+	return reduce(c, signature.Reduce, send, recv, predefined[T](op), root)
 }
 
-func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op, root int) *future.Future[struct{}] {
+func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, root int) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := checkReduction[T](kind, op, code)
+	k := checkReduction[T](kind, op)
 	k.root(root, c)
 	if c.Rank() == root {
 		k.length("recv", len(recv), len(send))
@@ -29,31 +103,40 @@ func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, c
 		recv = nil
 	}
 	r := c.newRun()
-	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, code, recv))
+	v := values(send, recv, op)
+	return r.start(reducing[T](kind, op.code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, op.code, recv))
 }
 
 // checkReduction checks the operation, and the elements of a reduction by a function.
-func checkReduction[T any](kind signature.Kind, op reduction, code Op) check {
+func checkReduction[T any](kind signature.Kind, op reduction) check {
 	k := check{op: kind.String()}
-	if code == funcOp {
-		k.err = plain[T](k.op)
+	if op.code == funcOp {
+		k.err = mpiError(k.op, element.TypeOf[T]().Pointers)
 	}
-	defined[T](&k, op, code)
+	defined[T](&k, op)
 	return k
+}
+
+// defined checks that an operation is defined on T.
+func defined[T any](k *check, op reduction) {
+	if op.kernel == nil && op.code == funcOp {
+		k.that(false, ClassOp, "nil function, expected one that combines two elements of type %T", *new(T))
+	} else if op.kernel == nil {
+		k.that(false, ClassOp, "%v is not defined on %T", op.code, *new(T))
+	}
 }
 
 // reducing returns the call of a reduction.
 func reducing[T any](kind signature.Kind, op Op, root, n int) call {
-	return call{Kind: kind, Op: int(op), Root: root, Of: elementOf[T](), Count: n}
+	return call{Kind: kind, Op: int(op), Root: root, Of: element.TypeOf[T]().Element, Count: n}
 }
 
 // values returns the data of a reduction for its algorithm. recv is nil at ranks that get no
 // result.
-func values[T any](send, recv []T, op reduction, code Op) collective.Reduction {
-	r := collective.Reduction{Send: bytesOf(send), Op: op, Element: max(1, sizeOf[T]()), Ordered: code == funcOp}
+func values[T any](send, recv []T, op reduction) collective.Reduction {
+	r := collective.Reduction{Send: element.Bytes(send), Op: op.kernel, Element: max(1, element.Size[T]()), Ordered: op.code == funcOp}
 	if recv != nil {
-		r.Recv = bytesOf(recv)
+		r.Recv = element.Bytes(recv)
 	}
 	return r
 }
@@ -64,44 +147,44 @@ func alone[T any](n int, op Op, result []T) func() {
 	if n != 1 || op != LAnd && op != LOr && op != LXor {
 		return nil
 	}
-	b, or := bytesOf(result), reductions[reflect.TypeFor[T]().Kind()][LOr]
+	b, or := element.Bytes(result), element.Predefined[T](int(LOr))
 	return func() { or(b, b, b) }
 }
 
 // Allreduce is Reduce whose result every rank gets, bit by bit the same
 // (MPI_Iallreduce).
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return allreduce(c, signature.Allreduce, send, recv, opFor[T](op), op)
+	return allreduce(c, signature.Allreduce, send, recv, predefined[T](op))
 }
 
-func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op) *future.Future[struct{}] {
+func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := checkReduction[T](kind, op, code)
+	k := checkReduction[T](kind, op)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	r := c.newRun()
-	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, code, recv))
+	v := values(send, recv, op)
+	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, op.code, recv))
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
 // (MPI_Iscan).
 func Scan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, signature.Scan, send, recv, opFor[T](op), op, false)
+	return scan(c, signature.Scan, send, recv, predefined[T](op), false)
 }
 
 // Exscan is Scan of ranks 0 to r-1 (MPI_Iexscan). At rank 0 recv is left alone.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, signature.Exscan, send, recv, opFor[T](op), op, true)
+	return scan(c, signature.Exscan, send, recv, predefined[T](op), true)
 }
 
-func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op, exclusive bool) *future.Future[struct{}] {
+func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, exclusive bool) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := checkReduction[T](kind, op, code)
+	k := checkReduction[T](kind, op)
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
 	ranks := c.rank // that the result combines
@@ -109,24 +192,24 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, cod
 		ranks++
 	}
 	r := c.newRun()
-	v := values(send, recv, op, code)
-	return r.start(reducing[T](kind, code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, code, recv))
+	v := values(send, recv, op)
+	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, op.code, recv))
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements of it, behind
 // those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv
 // is the beginning of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, opFor[T](op), op)
+	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, predefined[T](op))
 }
 
 // ReduceScatterBlock is ReduceScatter of as many elements to each rank: recv has the same
 // length at all of them, and send is Size times as long (MPI_Ireduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return reduceScatterBlock(c, signature.ReduceScatterBlock, send, recv, opFor[T](op), op)
+	return reduceScatterBlock(c, signature.ReduceScatterBlock, send, recv, predefined[T](op))
 }
 
-func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, code Op) *future.Future[struct{}] {
+func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
@@ -135,27 +218,27 @@ func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op 
 	if k.err != nil {
 		return c.run(call{Kind: kind}, k.err, nil, nil)
 	}
-	return reduceScatter(c, kind, send, recv, slices.Repeat([]int{len(recv)}, c.size), op, code)
+	return reduceScatter(c, kind, send, recv, slices.Repeat([]int{len(recv)}, c.size), op)
 }
 
-func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction, code Op) *future.Future[struct{}] {
+func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](kind.String())
 	}
-	k := checkReduction[T](kind, op, code)
+	k := checkReduction[T](kind, op)
 	k.counts("recv", counts, len(send), c)
 	if k.err == nil {
 		k.length("recv", len(recv), counts[c.rank])
 		inPlace(&k, "recv", recv, "send", send, 0, before(counts, c.rank))
 	}
-	what := reducing[T](kind, code, 0, len(send))
+	what := reducing[T](kind, op.code, 0, len(send))
 	if k.err != nil {
 		return c.run(what, k.err, nil, nil)
 	}
 	r := c.newRun()
-	v, parts := values(send, recv, op, code), partsOf[T](&r.kept, counts)
+	v, parts := values(send, recv, op), partsOf[T](&r.kept, counts)
 	what.Root = parts.Digest()
-	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, code, recv))
+	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, op.code, recv))
 }
 
 // ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value
@@ -170,15 +253,15 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 // been raised. All this is also true of goroutines that the function starts: there such a call
 // panics. A function that calls [runtime.LockOSThread] must unlock the thread again.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
-	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), funcOp, root)
+	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), root)
 }
 
 // AllreduceFunc is Allreduce with a function.
 func AllreduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	if c != nil && plain[T]("AllreduceFunc") != nil {
+	if c != nil && element.TypeOf[T]().Pointers != nil {
 		return allreduceValues(c, send, recv, op)
 	}
-	return allreduce(c, signature.AllreduceFunc, send, recv, byUser(op), funcOp)
+	return allreduce(c, signature.AllreduceFunc, send, recv, byUser(op))
 }
 
 // allreduceValues is AllreduceFunc on types that have pointers: every rank gets
@@ -188,19 +271,17 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 	k := check{op: name}
 	k.length("recv", len(recv), len(send))
 	same(&k, send, recv)
-	defined[T](&k, byUser(op), funcOp)
+	defined[T](&k, byUser(op))
 	a := &collective.AllgatherAny{}
-	if k.err == nil {
-		a.Send, k.err = encodeValue(name, send)
-	}
+	a.Send = encoded(&k, send)
 	return runValue(c, reducing[T](signature.AllreduceFunc, funcOp, 0, len(send)), k.err, a, func() (struct{}, error) {
-		all, err := decodeValues[[]T](name, a.Parts)
+		all, err := element.DecodeAll[[]T](a.Parts)
 		for r, vs := range all {
 			if len(vs) != len(recv) {
 				return struct{}{}, mpiErrorf(name, ClassCount, "rank %d gave %d elements, expected %d", r, len(vs), len(recv))
 			}
 		}
-		callUser(func() {
+		element.Call(func() {
 			for r, vs := range all {
 				for i, v := range vs {
 					if r > 0 {
@@ -216,123 +297,20 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 
 // ScanFunc is Scan with a function.
 func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return scan(c, signature.ScanFunc, send, recv, byUser(op), funcOp, false)
+	return scan(c, signature.ScanFunc, send, recv, byUser(op), false)
 }
 
 // ExscanFunc is Exscan with a function.
 func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return scan(c, signature.ExscanFunc, send, recv, byUser(op), funcOp, true)
+	return scan(c, signature.ExscanFunc, send, recv, byUser(op), true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
 func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, b T) T) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatterFunc, send, recv, counts, byUser(op), funcOp)
+	return reduceScatter(c, signature.ReduceScatterFunc, send, recv, counts, byUser(op))
 }
 
 // ReduceScatterBlockFunc is ReduceScatterBlock with a function.
 func ReduceScatterBlockFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return reduceScatterBlock(c, signature.ReduceScatterBlockFunc, send, recv, byUser(op), funcOp)
-}
-
-// Reductions of one value of each rank. The rules of ReduceFunc apply to them
-// too, but T may be any type: values that have pointers are sent by encoding/gob to every rank
-// that needs them.
-
-// AllreduceValue combines v of all ranks, in the order of ranks, and returns the result at
-// every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
-// func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
-func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("AllreduceValue")
-	}
-	return reduceValue(c, call{Kind: signature.AllreduceValue}, v, op, c.size, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Allreduce(nil, &r)
-	})
-}
-
-// ReduceValue is AllreduceValue whose result only rank root gets. The others get the zero
-// value.
-func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ReduceValue")
-	}
-	ranks := 0
-	if c.rank == root {
-		ranks = c.size
-	}
-	return reduceValue(c, call{Kind: signature.ReduceValue, Root: root}, v, op, ranks, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Reduce(nil, &r, root)
-	})
-}
-
-// ScanValue combines v of ranks 0 to this one.
-func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ScanValue")
-	}
-	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, &r, false)
-	})
-}
-
-// ExscanValue combines v of the ranks before this one. Rank 0 gets the zero value.
-func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ExscanValue")
-	}
-	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, &r, true)
-	})
-}
-
-// reduceValue starts a reduction whose result at this rank combines the values of ranks 0 to
-// ranks-1; if ranks is 0 it is the zero value. Values that have pointers are gathered at the
-// root, or at every rank if the reduction has no root.
-func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, algorithm func(collective.Reduction) collective.Algorithm) *future.Future[T] {
-	k := check{op: what.Kind.String()}
-	if what.Kind == signature.ReduceValue {
-		k.root(what.Root, c)
-	}
-	apply := byUser(op)
-	defined[T](&k, apply, funcOp)
-	if plain[T](k.op) != nil {
-		return combineValues(c, what, k, v, op, ranks)
-	}
-	what.Of = elementOf[T]()
-	b := &[2]T{v} // and the result
-	a := algorithm(values(b[:1], b[1:], apply, funcOp))
-	return runValue(c, what, k.err, a, func() (result T, _ error) {
-		if ranks > 0 {
-			result = b[1]
-		}
-		return result, nil
-	})
-}
-
-func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T, ranks int) *future.Future[T] {
-	what.Of = signature.Value
-	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root}}
-	var a collective.Algorithm = all
-	if what.Kind == signature.ReduceValue {
-		a = &all.GatherAny
-	}
-	if k.err == nil {
-		all.Send, k.err = encodeValue(k.op, v)
-	}
-	return runValue(c, what, k.err, a, func() (result T, _ error) {
-		if ranks == 0 {
-			return result, nil
-		}
-		values, err := decodeValues[T](k.op, all.Parts[:ranks])
-		if err != nil {
-			return result, err
-		}
-		callUser(func() {
-			result = values[0]
-			for _, v := range values[1:] {
-				result = op(result, v)
-			}
-		})
-		return result, nil
-	})
+	return reduceScatterBlock(c, signature.ReduceScatterBlockFunc, send, recv, byUser(op))
 }

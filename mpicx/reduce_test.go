@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/element"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -98,15 +100,15 @@ func TestOrderOfReductions(t *testing.T) {
 }
 
 // reduceAll checks every Op that is defined on T against a sequential reduction.
-func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, value func(r, i int) T, ops map[mpicx.Op]func(a, b T) T) error {
+func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, value func(r, i int) T) error {
 	for op := mpicx.Sum; op <= mpicx.BXor+1; op++ {
 		send, recv := make([]T, length), make([]T, length)
 		for i := range send {
 			send[i] = value(c.Rank(), i)
 		}
 		err := mpicx.Allreduce(c, send, recv, op).Wait(ctx)
-		f := ops[op]
-		if f == nil {
+		combine := element.Predefined[T](int(op))
+		if combine == nil {
 			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassOp || !strings.Contains(e.Text, op.String()) || !strings.Contains(e.Text, fmt.Sprintf("%T", *new(T))) {
 				return fmt.Errorf("%v on %T: %v", op, *new(T), err)
 			}
@@ -114,14 +116,14 @@ func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, v
 		}
 		if err == nil {
 			err = want(fmt.Sprintf("%v on %T", op, *new(T)), recv, func(i int) T {
-				acc := value(0, i)
+				acc := []T{value(0, i)}
 				for r := 1; r < c.Size(); r++ {
-					acc = f(acc, value(r, i))
+					combine(element.Bytes(acc), element.Bytes(acc), element.Bytes([]T{value(r, i)}))
 				}
 				if c.Size() == 1 && (op == mpicx.LAnd || op == mpicx.LOr || op == mpicx.LXor) {
-					acc = ops[mpicx.LOr](acc, acc)
+					element.Predefined[T](int(mpicx.LOr))(element.Bytes(acc), element.Bytes(acc), element.Bytes(acc))
 				}
-				return acc
+				return acc[0]
 			})
 		}
 		if err != nil {
@@ -131,29 +133,11 @@ func reduceAll[T mpicx.Scalar](ctx context.Context, c *mpicx.Comm, length int, v
 	return nil
 }
 
-func truth[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64](b bool) T {
+func truth(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-func numberOps[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64]() map[mpicx.Op]func(a, b T) T {
-	return map[mpicx.Op]func(a, b T) T{
-		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
-		mpicx.Max: func(a, b T) T { return max(a, b) }, mpicx.Min: func(a, b T) T { return min(a, b) },
-		mpicx.LAnd: func(a, b T) T { return truth[T](a != 0 && b != 0) },
-		mpicx.LOr:  func(a, b T) T { return truth[T](a != 0 || b != 0) },
-		mpicx.LXor: func(a, b T) T { return truth[T]((a != 0) != (b != 0)) },
-	}
-}
-
-func integers[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](ctx context.Context, c *mpicx.Comm, length int) error {
-	ops := numberOps[T]()
-	ops[mpicx.BAnd] = func(a, b T) T { return a & b }
-	ops[mpicx.BOr] = func(a, b T) T { return a | b }
-	ops[mpicx.BXor] = func(a, b T) T { return a ^ b }
-	return reduceAll(ctx, c, length, func(r, i int) T { return T(r*37+i*11) % 101 }, ops)
 }
 
 // Logical operations return 0 or 1 for the values of any number of ranks, one included.
@@ -162,7 +146,7 @@ func TestLogicalOfFew(t *testing.T) {
 		n, me := c.Size(), c.Rank()
 		send := []float64{4, 0}
 		check := func(what string, ranks int, got []float64) error {
-			one := truth[float64](ranks > 0 && (op != mpicx.LXor || ranks%2 == 1))
+			one := truth(ranks > 0 && (op != mpicx.LXor || ranks%2 == 1))
 			if want := []float64{one, 0}[:len(got)]; !slices.Equal(got, want) {
 				return fmt.Errorf("%s(%v) at rank %d of %d: %v, expected %v", what, op, me, n, got, want)
 			}
@@ -204,43 +188,34 @@ type celsius float64
 
 type flag bool
 
+// Internal/element tests what each Op yields.
 func TestOpsAndTypes(t *testing.T) {
+	for i, op := range []mpicx.Op{
+		signature.Sum: mpicx.Sum, signature.Prod: mpicx.Prod, signature.Max: mpicx.Max, signature.Min: mpicx.Min, signature.LAnd: mpicx.LAnd,
+		signature.BAnd: mpicx.BAnd, signature.LOr: mpicx.LOr, signature.BOr: mpicx.BOr, signature.LXor: mpicx.LXor, signature.BXor: mpicx.BXor,
+	} {
+		require.Equal(t, i, int(op))
+	}
 	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
 		length = min(length, 20)
 		small := func(r, i int) float64 { return float64((r*7+i)%3) - 1 } // exact, in whatever order
-		logical := map[mpicx.Op]func(a, b flag) flag{
-			mpicx.LAnd: func(a, b flag) flag { return a && b }, mpicx.BAnd: func(a, b flag) flag { return a && b },
-			mpicx.LOr: func(a, b flag) flag { return a || b }, mpicx.BOr: func(a, b flag) flag { return a || b },
-			mpicx.LXor: func(a, b flag) flag { return a != b }, mpicx.BXor: func(a, b flag) flag { return a != b },
-		}
 		return errors.Join(
 			integers[int](ctx, c, length), integers[int8](ctx, c, length), integers[int16](ctx, c, length),
 			integers[int32](ctx, c, length), integers[int64](ctx, c, length),
 			integers[uint](ctx, c, length), integers[uint8](ctx, c, length), integers[uint16](ctx, c, length),
 			integers[uint32](ctx, c, length), integers[uint64](ctx, c, length),
-			reduceAll(ctx, c, length, func(r, i int) float32 { return float32(small(r, i)) }, numberOps[float32]()),
-			reduceAll(ctx, c, length, small, numberOps[float64]()),
-			reduceAll(ctx, c, length, func(r, i int) celsius { return celsius(small(r, i)) }, numberOps[celsius]()),
-			reduceAll(ctx, c, length, func(r, i int) flag { return (r+i)%3 == 0 }, logical),
-			reduceAll(ctx, c, length, func(r, i int) complex128 { return complex(small(r, i), small(i, r)) }, complexOps[complex128]()),
-			reduceAll(ctx, c, length, func(r, i int) complex64 { return complex64(complex(small(r, i), small(i, r))) }, complexOps[complex64]()),
+			reduceAll(ctx, c, length, func(r, i int) float32 { return float32(small(r, i)) }),
+			reduceAll(ctx, c, length, small),
+			reduceAll(ctx, c, length, func(r, i int) celsius { return celsius(small(r, i)) }),
+			reduceAll(ctx, c, length, func(r, i int) flag { return (r+i)%3 == 0 }),
+			reduceAll(ctx, c, length, func(r, i int) complex128 { return complex(small(r, i), small(i, r)) }),
+			reduceAll(ctx, c, length, func(r, i int) complex64 { return complex64(complex(small(r, i), small(i, r))) }),
 		)
 	})
 }
 
-func complexOps[T ~complex64 | ~complex128]() map[mpicx.Op]func(a, b T) T {
-	truth := func(b bool) T {
-		if b {
-			return 1
-		}
-		return 0
-	}
-	return map[mpicx.Op]func(a, b T) T{
-		mpicx.Sum: func(a, b T) T { return a + b }, mpicx.Prod: func(a, b T) T { return a * b },
-		mpicx.LAnd: func(a, b T) T { return truth(a != 0 && b != 0) },
-		mpicx.LOr:  func(a, b T) T { return truth(a != 0 || b != 0) },
-		mpicx.LXor: func(a, b T) T { return truth((a != 0) != (b != 0)) },
-	}
+func integers[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](ctx context.Context, c *mpicx.Comm, length int) error {
+	return reduceAll(ctx, c, length, func(r, i int) T { return T(r*37+i*11) % 101 })
 }
 
 // Sums of floating-point numbers are bit by bit the same at all ranks, time after

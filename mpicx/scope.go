@@ -4,11 +4,71 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
+
+// Try runs fn and tells all ranks of its error. If fn returns or throws an error at any rank, Try
+// returns a *PropagatedError with the same Failures at every rank, no matter what fn returns there.
+// Afterwards the communicator works. Panics other than thrown errors pass through: see Guard.
+//
+// Try does not wait for the other ranks. When it has returned nil here, another rank may still be
+// in its Try, and its error then belongs to the next Try here. Use [Comm.TryAll] in a loop that
+// retries, and [Comm.Guard] if a rank that fails does not rejoin the others.
+//
+// An error of a peer ends the context of fn, and is what every Wait, Test, Err and Signal on c, and
+// on communicators derived from c, reports until fn has returned, in every goroutine. Another error
+// that fn returns after such a report is not sent; errors.Is finds it at this rank. If calls nest,
+// an error belongs to the Try in whose function it was raised: docs/guarantees.md has the rules.
+//
+// Goroutines of fn return their errors to fn, as an error group does: see the example of TryAll.
+// One that outlives fn gets the error from what it waits for with the context of fn, and must not
+// begin operations. What a goroutine throws ends the process, unless it defers future.Catch.
+func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
+	if err := c.readyFor("Try", ctx, fn); err != nil {
+		return err
+	}
+	s, err := c.enterScope(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err = s.run(fn); err == nil {
+		err = c.outOfStep("Try")
+	}
+	return s.leave("Try", err)
+}
+
+// Throw panics with err as a future.Thrown. The nearest Try, TryAll or Guard of this goroutine
+// turns it back into an error, as catch does in C++; until then no other rank knows of it. In a
+// goroutine that none of them called, defer future.Catch first. A nil err throws nothing.
+// [Comm.Signal] tells the other ranks at once, and the caller continues.
+func Throw(err error) {
+	if err != nil {
+		panic(future.Thrown{Err: err})
+	}
+}
+
+// run calls fn, and returns what fn returned or threw.
+func (s *scope) run(fn func(context.Context) error) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case future.Thrown:
+			err = v.Err
+		default:
+			panic(v)
+		}
+		if p, ok := err.(*future.Panicked); ok {
+			panic(p) // it is of another goroutine, and continues here (C3)
+		}
+	}()
+	return fn(s)
+}
 
 // close ends the scope and its context. It is called when the scope's function has returned.
 func (s *scope) close() {
@@ -140,6 +200,90 @@ func (s *scope) because(err error) error {
 	}
 	if v := s.comm.untold(); v != nil && s.isEnded() { // of an outer Try; the program was told before
 		return v
+	}
+	return err
+}
+
+// Guard runs fn. If fn leaves by an error, a panic or runtime.Goexit, every other rank gets a
+// *CommCorruptedError, and the communicator is broken for good: what the destructor of a Comm does
+// in the paper (section III-A). Use it where a rank that fails does not rejoin the others. Where it
+// does, use [Comm.Try] or [Comm.TryAll].
+//
+// A corruption by a peer ends the context of fn. If fn then fails, Guard returns the corruption; if
+// fn returns nil, so does Guard, and the next operation returns the corruption. A rank that fails
+// itself waits for nobody: Guard returns the error that fn returned or threw. Panics other than
+// thrown errors pass through. Like Try, Guard catches only what is thrown in its own goroutine.
+func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
+	if err := c.readyFor("Guard", ctx, fn); err != nil {
+		return err
+	}
+	s, err := c.enterScope(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	err = errUnwinding
+	defer c.unwinding(&err)
+	err = s.because(s.run(fn))
+	if err != nil {
+		err = s.orCorruption(err)
+	}
+	return err
+}
+
+// orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank
+// that unwinds waits for no other rank (C1).
+func (s *scope) orCorruption(err error) error {
+	s.comm.proc.mu.Lock()
+	e, _ := s.entry.Failure()
+	s.comm.proc.mu.Unlock()
+	if e == nil || s.comm.isAbove(err, e) {
+		return err
+	}
+	return with(e.Face, err)
+}
+
+// unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or
+// runtime.Goexit. A panic passes through.
+func (c *Comm) unwinding(err *error) {
+	v := recover()
+	cause := *err
+	switch p, ok := v.(*future.Panicked); {
+	case ok: // peers do not need the stack
+		cause = fmt.Errorf("panic: %v", p.Value)
+	case v != nil:
+		cause = fmt.Errorf("panic: %v", v)
+	case cause == errUnwinding:
+		cause = c.proc.whyGoexit()
+	}
+	if cause != nil {
+		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
+	}
+	if v != nil {
+		panic(v)
+	}
+}
+
+// unwindAll corrupts c, because this rank's program has ended by err. If c is broken already, it
+// corrupts the communicators made from c. It returns false if all of these are broken; the peers
+// then only learn that the rank is dead.
+func (c *Comm) unwindAll(f Failure, err error) (told bool) {
+	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
+		return true
+	}
+	for _, d := range c.derived() {
+		told = d.unwindAll(f, err) || told
+	}
+	return told
+}
+
+// withoutStack returns the error that has ended a rank's program as its peers get it.
+func withoutStack(err error) error {
+	switch p := err.(type) {
+	case *PanicError:
+		return fmt.Errorf("panic: %v", p.Value)
+	case *future.Panicked:
+		return fmt.Errorf("panic: %v", p.Value)
 	}
 	return err
 }

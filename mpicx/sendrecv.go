@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -24,27 +24,17 @@ func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, 
 	if c == nil {
 		return nowhere[Status](op)
 	}
-	sent, badSend := elements[S](op)
-	received, badRecv := elements[R](op)
-	if bad := cmp.Or(badSend, badRecv); bad != nil {
-		return failed[Status](c, bad)
+	out, in := element.Of(send), element.Of(recv)
+	if bad := cmp.Or(out.Unfit, in.Unfit); bad != nil {
+		return failed[Status](c, mpiError(op, bad))
 	}
-	o := &sendrecv{comm: c, size: sizeOf[R]()}
-	o.send = transport.Request{Buf: bytesOf(send), Signature: sent, Peer: dest, Tag: sendTag, Done: (*sendHalf)(o)}
-	o.recv = transport.Request{Buf: bytesOf(recv), Signature: received, Peer: source, Tag: recvTag, Done: (*recvHalf)(o), Private: transport.Private{Kind: transport.Receiving}}
-	if overlap(o.send.Buf, o.recv.Buf) {
+	o := &sendrecv{comm: c, size: in.Size}
+	o.send = transport.Request{Buf: out.Bytes, Signature: out.Signature, Peer: dest, Tag: sendTag, Done: (*sendHalf)(o)}
+	o.recv = transport.Request{Buf: in.Bytes, Signature: in.Signature, Peer: source, Tag: recvTag, Done: (*recvHalf)(o), Private: transport.Private{Kind: transport.Receiving}}
+	if element.Overlap(o.send.Buf, o.recv.Buf) {
 		o.send.Buf, o.send.Mode = slices.Clone(o.send.Buf), transport.Shared
 	}
 	return o.start()
-}
-
-// overlap says whether two buffers have bytes in common.
-func overlap(a, b []byte) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return false
-	}
-	first, second := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
-	return first < second+uintptr(len(b)) && second < first+uintptr(len(a))
 }
 
 // sendrecv is a Sendrecv under way. Its two halves may end on different goroutines.

@@ -6,21 +6,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
 // checksOfMessages are what M1 and M2 need of so many messages, all of their ranks together: at
-// each sender and receiver the signature of the elements, and a comparison. Elements looks for
+// each sender and receiver the signature of the elements, and a comparison. TypeOf has looked for
 // pointers, too, which is needed anyway: so this is more than their share.
 func checksOfMessages(n int) {
 	r := transport.Request{Private: transport.Private{Kind: transport.Receiving}}
 	for range n {
-		sent, _ := elements[float64]("Send")
-		r.Signature, _ = elements[float64]("Recv")
-		r.Status.Signature = sent
-		if fits("Recv", &r) != nil {
+		sent := element.TypeOf[float64]()
+		r.Signature = element.TypeOf[float64]().Signature
+		r.Status.Signature = sent.Signature
+		if sent.Unfit != nil || fits("Recv", &r) != nil {
 			panic("they do not fit")
 		}
 	}

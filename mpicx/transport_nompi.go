@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/mpicx/go-mpicx/internal/launcher"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
@@ -26,3 +27,6 @@ func refuseToBeAlone(o *options) error {
 
 // canBeginAgain says whether a job of processes can begin after one that has ended.
 func canBeginAgain() bool { return false }
+
+// library returns nil: without MPI the error backend uses its own protocols.
+func library(*Comm) transport.Library { return nil }

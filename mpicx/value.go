@@ -1,71 +1,12 @@
 package mpicx
 
 import (
-	"bytes"
-	"encoding/gob"
-	"errors"
-	"fmt"
-	"reflect"
-	"sync"
-
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// encodeValue encodes v, or what v points to, by encoding/gob. Gob gets exactly one pointer: it
-// needs one for an encoder with a pointer receiver, and panics if there are more. A panic of T's
-// own encoder is an error too.
-func encodeValue[T any](op string, v T) (_ []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-		if err != nil {
-			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("value of type %T: %v", v, err), err: err}
-		}
-	}()
-	p := reflect.ValueOf(&v)
-	for p.Elem().Kind() == reflect.Pointer {
-		if p = p.Elem(); p.IsNil() {
-			return nil, errors.New("nil pointer, expected one to a value")
-		}
-	}
-	var b bytes.Buffer
-	err = gob.NewEncoder(&b).EncodeValue(p)
-	return b.Bytes(), err
-}
-
-// decodeValue is the inverse of encodeValue. The bytes are from another rank. If they are no
-// T, or if T's own decoder panics, the result is an error.
-func decodeValue[T any](op string, b []byte) (v T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-		if err != nil {
-			err = &MPIError{Op: op, Class: ClassType, Text: fmt.Sprintf("message of %d bytes is no %T: %v", len(b), v, err), err: err}
-		}
-	}()
-	err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
-	return v, err
-}
-
-func decodeValues[T any](op string, parts [][]byte) ([]T, error) {
-	if parts == nil {
-		return nil, nil
-	}
-	vs := make([]T, len(parts))
-	for i, b := range parts {
-		var err error
-		if vs[i], err = decodeValue[T](op, b); err != nil {
-			return nil, err
-		}
-	}
-	return vs, nil
-}
 
 // SendValue sends a value of any type that encoding/gob can encode, to be received by
 // RecvValue. Of a pointer it sends the value that it points to; a nil pointer is an *MPIError.
@@ -75,11 +16,11 @@ func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status]("SendValue")
 	}
-	b, err := encodeValue("SendValue", v)
+	b, err := element.Encode(v)
 	if err != nil {
-		return failed[Status](c, err)
+		return failed[Status](c, mpiError("SendValue", err))
 	}
-	return c.send("SendValue", b, valueSignature, dest, tag, 1, transport.Shared)
+	return c.send("SendValue", element.Buffer{Bytes: b, Type: element.Value}, dest, tag, transport.Shared)
 }
 
 // RecvValue receives a value of type T that [SendValue] has sent. From ProcNull it is the zero
@@ -98,7 +39,7 @@ func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Sta
 		return nowhere[V](op)
 	}
 	o := new(receipt[V])
-	o.request.Take, o.request.Signature = true, valueSignature
+	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
 		v, err := valueOf[T](op, r)
 		return result(v, Status{r.Status.Source, r.Status.Tag, r.Status.Bytes}), err
@@ -113,7 +54,8 @@ func valueOf[T any](op string, r *transport.Request) (T, error) {
 	if err := fits(op, r); err != nil {
 		return *new(T), err
 	}
-	return decodeValue[T](op, r.Buf)
+	v, err := element.Decode[T](r.Buf)
+	return v, mpiError(op, err)
 }
 
 // BcastValue returns v of rank root at every rank.
@@ -125,14 +67,14 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	k := check{op: op}
 	k.root(root, c)
 	a := &collective.BcastAny{Root: root}
-	if c.Rank() == root && k.err == nil {
-		a.Buf, k.err = encodeValue(op, v)
+	if c.Rank() == root {
+		a.Buf = encoded(&k, v)
 	}
 	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
 		if c.Rank() == root {
 			return v, nil
 		}
-		return decodeValue[T](op, a.Buf)
+		return element.Decode[T](a.Buf)
 	})
 }
 
@@ -144,11 +86,8 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	}
 	k := check{op: op}
 	k.root(root, c)
-	a := &collective.GatherAny{Root: root}
-	if k.err == nil {
-		a.Send, k.err = encodeValue(op, v)
-	}
-	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	a := &collective.GatherAny{Root: root, Send: encoded(&k, v)}
+	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
 
 // ScatterValue returns at each rank its element of vs of rank root, which has one for each
@@ -167,10 +106,10 @@ func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 	}
 	for r := range a.Parts {
 		if k.err == nil {
-			a.Parts[r], k.err = encodeValue(op, vs[r])
+			a.Parts[r] = encoded(&k, vs[r])
 		}
 	}
-	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return decodeValue[T](op, a.Part) })
+	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return element.Decode[T](a.Part) })
 }
 
 // AllgatherValue returns v of all ranks, in rank order, at every rank.
@@ -179,46 +118,108 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	if c == nil {
 		return nowhere[[]T](op)
 	}
-	a := &collective.AllgatherAny{}
-	var err error
-	a.Send, err = encodeValue(op, v)
-	return runValue(c, call{Kind: signature.AllgatherValue}, err, a, func() ([]T, error) { return decodeValues[T](op, a.Parts) })
+	k, a := check{op: op}, &collective.AllgatherAny{}
+	a.Send = encoded(&k, v)
+	return runValue(c, call{Kind: signature.AllgatherValue}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
 
-// runValue is run for an operation whose result value returns.
-func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
-	o := &collectiveValue[T]{comm: c, value: value, exchange: idleExchanges.Get().(*collective.Exchange)}
-	o.cell().Keep(c.keeper)
-	c.notInReduction("begins", what.Kind.String())
-	c.proc.calls.Add(1)
-	c.start(o.exchange, what, bad, a, o)
-	return o.Future()
-}
+// Reductions of one value of each rank. The rules of ReduceFunc apply to them
+// too, but T may be any type: values that have pointers are sent by encoding/gob to every rank
+// that needs them.
 
-// idleExchanges are Exchanges for reuse.
-var idleExchanges = sync.Pool{New: func() any { return new(collective.Exchange) }}
-
-type collectiveValue[T any] struct {
-	future.Promise[T]
-	comm     *Comm
-	exchange *collective.Exchange // until the operation has ended
-	value    func() (T, error)
-}
-
-func (o *collectiveValue[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-
-// Ended ends the operation.
-func (o *collectiveValue[T]) Ended(err error) {
-	name := o.exchange.Name
-	idleExchanges.Put(o.exchange)
-	o.exchange = nil
-	var v T
-	if err == nil {
-		func() {
-			defer future.Catch(&err)
-			v, err = o.value()
-		}()
+// AllreduceValue combines v of all ranks, in the order of ranks, and returns the result at
+// every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
+// func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
+func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("AllreduceValue")
 	}
-	o.Complete(v, o.comm.callFailure(name, err, o.cell()))
-	o.comm.proc.callEnded()
+	return reduceValue(c, call{Kind: signature.AllreduceValue}, v, op, c.size, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Allreduce(nil, &r)
+	})
+}
+
+// ReduceValue is AllreduceValue whose result only rank root gets. The others get the zero
+// value.
+func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ReduceValue")
+	}
+	ranks := 0
+	if c.rank == root {
+		ranks = c.size
+	}
+	return reduceValue(c, call{Kind: signature.ReduceValue, Root: root}, v, op, ranks, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Reduce(nil, &r, root)
+	})
+}
+
+// ScanValue combines v of ranks 0 to this one.
+func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ScanValue")
+	}
+	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Scan(nil, &r, false)
+	})
+}
+
+// ExscanValue combines v of the ranks before this one. Rank 0 gets the zero value.
+func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
+	if c == nil {
+		return nowhere[T]("ExscanValue")
+	}
+	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
+		return c.chooser.Scan(nil, &r, true)
+	})
+}
+
+// reduceValue starts a reduction whose result at this rank combines the values of ranks 0 to
+// ranks-1; if ranks is 0 it is the zero value. Values that have pointers are gathered at the
+// root, or at every rank if the reduction has no root.
+func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, algorithm func(collective.Reduction) collective.Algorithm) *future.Future[T] {
+	k := check{op: what.Kind.String()}
+	if what.Kind == signature.ReduceValue {
+		k.root(what.Root, c)
+	}
+	apply, of := byUser(op), element.TypeOf[T]()
+	defined[T](&k, apply)
+	if of.Pointers != nil {
+		return combineValues(c, what, k, v, op, ranks)
+	}
+	what.Of = of.Element
+	b := &[2]T{v} // and the result
+	a := algorithm(values(b[:1], b[1:], apply))
+	return runValue(c, what, k.err, a, func() (result T, _ error) {
+		if ranks > 0 {
+			result = b[1]
+		}
+		return result, nil
+	})
+}
+
+func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T, ranks int) *future.Future[T] {
+	what.Of = signature.Value
+	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root}}
+	var a collective.Algorithm = all
+	if what.Kind == signature.ReduceValue {
+		a = &all.GatherAny
+	}
+	all.Send = encoded(&k, v)
+	return runValue(c, what, k.err, a, func() (result T, _ error) {
+		if ranks == 0 {
+			return result, nil
+		}
+		values, err := element.DecodeAll[T](all.Parts[:ranks])
+		if err != nil {
+			return result, err
+		}
+		element.Call(func() {
+			result = values[0]
+			for _, v := range values[1:] {
+				result = op(result, v)
+			}
+		})
+		return result, nil
+	})
 }

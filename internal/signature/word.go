@@ -118,8 +118,22 @@ func (w Word) asLongAs(v Word) bool {
 	return n == most || m == most || size == 0 || other == 0 || n*size == m*other
 }
 
-// Ops are the names of the operations of reductions.
-var Ops = [...]string{"Sum", "Prod", "Max", "Min", "LAnd", "BAnd", "LOr", "BOr", "LXor", "BXor", "MinLoc", "MaxLoc"}
+// The operations of reductions: indices in Ops.
+const (
+	Sum = iota
+	Prod
+	Max
+	Min
+	LAnd
+	BAnd
+	LOr
+	BOr
+	LXor
+	BXor
+)
+
+// Ops are the names of the operations.
+var Ops = [...]string{"Sum", "Prod", "Max", "Min", "LAnd", "BAnd", "LOr", "BOr", "LXor", "BXor"}
 
 // String returns the call, or the element of the message.
 func (w Word) String() string {

@@ -2,9 +2,15 @@
 
 package mpi
 
-import "github.com/mpicx/go-mpicx/internal/transport/node"
+import (
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/node"
+)
 
 // Without -tags native MPI's revoke and agree are not used.
+
+// NewLibrary returns nil: there is no library.
+func NewLibrary() transport.Library { return nil }
 
 func (*shim) Pressing() bool { return false }
 

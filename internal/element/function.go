@@ -1,8 +1,7 @@
-package mpicx
+package element
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"runtime/pprof"
 	"unsafe"
@@ -10,10 +9,10 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// A step of a reduction runs on the goroutine that brings the step's last message, perhaps another
-// rank's. That goroutine waits while the user's function runs. If the function waited for an
-// operation, it could wait for that goroutine. So whatever would block in the function throws
-// instead, which ends the reduction.
+// A step of a reduction runs on the goroutine that brings the step's last message, which may belong
+// to another part of the program. That goroutine waits while the user's function runs. If the function waited for an
+// operation, it could wait for that goroutine. So whatever would block in the function asks
+// InFunction, and throws instead, which ends the reduction.
 //
 // The function runs in a coroutine, which runtime.Goexit may end. A goroutine would do, but
 // switching to one wakes other threads: between four processes on two cores AllreduceFunc then
@@ -31,28 +30,30 @@ func labels() unsafe.Pointer
 
 // marked is the value that labels returns in the function of a reduction.
 var marked = func() (found unsafe.Pointer) {
-	callUser(func() { found = labels() })
+	Call(func() { found = labels() })
 	return found
 }()
 
-// inReduction says whether the caller was called by a reduction's function, or by a goroutine that
-// the function has started.
-func inReduction() bool { return labels() == marked }
+// InFunction says whether the caller was called by Call or by the kernel of a user's function, or is
+// a goroutine that such a function has started.
+func InFunction() bool { return labels() == marked }
 
-// byUser returns the reduction that applies a user's function to each element, or nil if f is nil.
-func byUser[T any](f func(a, b T) T) reduction {
+// Func returns the kernel that applies a user's function to each element, by Call. It returns nil if
+// f is nil.
+func Func[T any](f func(a, b T) T) Kernel {
 	if f == nil {
 		return nil
 	}
 	apply := each(f)
-	return func(dst, left, right []byte) { callUser(func() { apply(dst, left, right) }) }
+	return func(dst, left, right []byte) { Call(func() { apply(dst, left, right) }) }
 }
 
-// callUser runs apply, which calls the function of a reduction. If the function throws, panics, or
-// calls runtime.Goexit, callUser panics with a future.Thrown or a *future.Panicked.
-func callUser(apply func()) {
+// Call runs apply, which calls a user's function. If the function throws or panics, Call panics with
+// a future.Thrown or a *future.Panicked. It throws future.ErrGoexit if the function calls
+// runtime.Goexit.
+func Call(apply func()) {
 	run, _ := iter.Pull(func(func(struct{}) bool) {
-		err := ErrGoexit
+		err := future.ErrGoexit
 		defer func() { rethrow(err) }() // run panics with this. Without a panic it would end its goroutine by Goexit, too
 		defer future.Catch(&err)
 		pprof.SetGoroutineLabels(functionLabel)
@@ -71,11 +72,4 @@ func rethrow(err error) {
 	default:
 		panic(future.Thrown{Err: err})
 	}
-}
-
-// A reentryError ends a reduction, which reports it as an *MPIError.
-type reentryError struct{ does, what, comm string }
-
-func (e *reentryError) Error() string {
-	return fmt.Sprintf("its function %s %s on %s, expected one that neither waits nor begins a collective operation", e.does, e.what, e.comm)
 }

@@ -1,13 +1,13 @@
 //go:build unix
 
-package mpicx
+package diagnosis
 
 import (
 	"os"
 	"syscall"
 )
 
-// diagnosisSignals are the signals that MPICX_DIAGNOSE may name.
-var diagnosisSignals = map[string]os.Signal{
+// Signals are the signals that MPICX_DIAGNOSE may name.
+var Signals = map[string]os.Signal{
 	"SIGUSR1": syscall.SIGUSR1, "SIGUSR2": syscall.SIGUSR2, "SIGHUP": syscall.SIGHUP, "SIGQUIT": syscall.SIGQUIT,
 }

@@ -1,0 +1,136 @@
+package element_test
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/element"
+	"github.com/mpicx/go-mpicx/internal/signature"
+)
+
+type operations[T any] map[int]func(a, b T) T
+
+// check compares the kernel of each operation with a function, and finds none where there is none.
+func check[T any](t *testing.T, values []T, functions operations[T]) {
+	t.Helper()
+	for op := -1; op <= len(signature.Ops); op++ {
+		kernel, f := element.Predefined[T](op), functions[op]
+		require.Equal(t, f != nil, kernel != nil, "operation %d on %T", op, values)
+		if f == nil {
+			continue
+		}
+		for shift := range values { // each value meets each
+			right, want, dst := slices.Concat(values[shift:], values[:shift]), make([]T, len(values)), make([]T, len(values))
+			for i := range want {
+				want[i] = f(values[i], right[i])
+			}
+			kernel(element.Bytes(dst), element.Bytes(values), element.Bytes(right))
+			require.Equal(t, want, dst, "%s of %v and %v", signature.Ops[op], values, right)
+			kernel(element.Bytes(right), element.Bytes(values), element.Bytes(right))
+			require.Equal(t, want, right, "%s in place", signature.Ops[op])
+		}
+	}
+}
+
+func numbers[T ~int8 | ~int | ~uint16 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128]() operations[T] {
+	truth := func(b bool) T {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	return operations[T]{
+		signature.Sum:  func(a, b T) T { return a + b },
+		signature.Prod: func(a, b T) T { return a * b },
+		signature.LAnd: func(a, b T) T { return truth(a != 0 && b != 0) },
+		signature.LOr:  func(a, b T) T { return truth(a != 0 || b != 0) },
+		signature.LXor: func(a, b T) T { return truth((a != 0) != (b != 0)) },
+	}
+}
+
+func reals[T ~int8 | ~int | ~uint16 | ~uint64 | ~float32 | ~float64]() operations[T] {
+	all := numbers[T]()
+	all[signature.Max] = func(a, b T) T { return max(a, b) }
+	all[signature.Min] = func(a, b T) T { return min(a, b) }
+	return all
+}
+
+func integers[T ~int8 | ~int | ~uint16 | ~uint64]() operations[T] {
+	all := reals[T]()
+	all[signature.BAnd] = func(a, b T) T { return a & b }
+	all[signature.BOr] = func(a, b T) T { return a | b }
+	all[signature.BXor] = func(a, b T) T { return a ^ b }
+	return all
+}
+
+type celsius float64
+
+type flag bool
+
+// Every operation on types of each kind.
+func TestPredefined(t *testing.T) {
+	check(t, []int8{0, 1, -1, 100, -128}, integers[int8]())
+	check(t, []int{0, 1, -3, 12}, integers[int]())
+	check(t, []uint16{0, 1, 5, 65535}, integers[uint16]())
+	check(t, []uint64{0, 1, 1 << 63}, integers[uint64]())
+	check(t, []float32{0, 1, -2.5}, reals[float32]())
+	check(t, []celsius{0, 1, -2.5}, reals[celsius]())
+	check(t, []complex64{0, 1, 2i, -1 + 3i}, numbers[complex64]())
+	check(t, []complex128{0, 1, 2i}, numbers[complex128]())
+	and := func(a, b flag) flag { return a && b }
+	or := func(a, b flag) flag { return a || b }
+	xor := func(a, b flag) flag { return a != b }
+	check(t, []flag{false, true}, operations[flag]{
+		signature.LAnd: and, signature.LOr: or, signature.LXor: xor,
+		signature.BAnd: and, signature.BOr: or, signature.BXor: xor,
+	})
+	check(t, []string{""}, nil)
+	check(t, []struct{ X int }{{}}, nil)
+}
+
+// A user's function knows that it is one, as do the goroutines that it starts, and ends as its
+// caller can handle it.
+func TestFunc(t *testing.T) {
+	errThrown := errors.New("thrown")
+	ends := map[string]func(){
+		"it returns": func() {},
+		"thrown":     func() { panic(future.Thrown{Err: errThrown}) },
+		"panic":      func() { panic("trouble") },
+		"goexit":     runtime.Goexit,
+	}
+	run := func(end func()) (dst []int, err error) {
+		defer future.Catch(&err)
+		dst = make([]int, 2)
+		element.Func(func(a, b int) int {
+			inside := make(chan bool)
+			go func() { inside <- element.InFunction() }()
+			require.True(t, element.InFunction() && <-inside)
+			end()
+			return a - b
+		})(element.Bytes(dst), element.Bytes([]int{5, 6}), element.Bytes([]int{1, 2}))
+		return dst, nil
+	}
+	for name, end := range ends {
+		dst, err := run(end)
+		require.False(t, element.InFunction())
+		switch name {
+		case "it returns":
+			require.NoError(t, err)
+			require.Equal(t, []int{4, 4}, dst)
+		case "thrown":
+			require.Equal(t, errThrown, err)
+		case "goexit":
+			require.Equal(t, future.ErrGoexit, err)
+		case "panic":
+			p, ok := errors.AsType[*future.Panicked](err)
+			require.True(t, ok)
+			require.Equal(t, "trouble", p.Value)
+		}
+	}
+	require.Nil(t, element.Func[int](nil))
+}
