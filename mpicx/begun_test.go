@@ -36,7 +36,7 @@ func TestBegunCallsComplete(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for seed := range uint64(200) {
 			n := 2 + int(seed)%7
-			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 				dup := world.Dup().MustGet(ctx)
 				calls := rand.New(rand.NewPCG(seed, 0)) // the same at all ranks
 				waits := rand.New(rand.NewPCG(seed, 1+uint64(world.Rank())))
@@ -44,14 +44,11 @@ func TestBegunCallsComplete(t *testing.T) {
 					on := []*mpicx.Comm{world, dup}[calls.IntN(2)]
 					f := begin[calls.IntN(len(begin))](on)
 					if waits.IntN(3) == 0 {
-						if err := f.Wait(ctx); err != nil {
-							return err
-						}
+						mpicx.Throw(f.Wait(ctx))
 					}
 				}
 				return nil
-			}, mpicx.WithRanks(n), backend)
-			require.NoError(t, err, "seed %d, %d ranks", seed, n)
+			}, mpicx.WithRanks(n), backend), "seed %d, %d ranks", seed, n)
 		}
 	})
 }
@@ -73,44 +70,42 @@ func TestFunctionFailsInBegunCall(t *testing.T) {
 		{"waits", func(c *mpicx.Comm) { _ = mpicx.Recv(c, []int{0}, 1, 0).Wait(context.Background()) }, "waits for an operation"},
 	}
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, way := range ways {
-			for _, late := range []bool{false, true} { // the function is called when its rank has returned
-				t.Run(fmt.Sprintf("%s, late %t", way.name, late), func(t *testing.T) {
-					returned, called := make(chan struct{}), make(chan struct{})
-					err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-						if world.Rank() > 0 && late {
-							<-returned
-						}
-						f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
-							if world.Rank() == 0 {
-								defer close(called)
-								way.fail(world)
-							}
-							return a + b
-						})
-						if world.Rank() > 0 {
-							return f.Wait(ctx)
-						}
-						if !late {
-							<-called
-						}
-						close(returned)
-						return nil
-					}, mpicx.WithRanks(4), backend)
-					require.ErrorContains(t, err, "rank 0: ")
-					assert.ErrorContains(t, err, way.want)
-					var p *mpicx.PanicError
-					if way.name == "panics" && assert.ErrorAs(t, err, &p) {
-						assert.Equal(t, 0, p.Rank)
-						assert.Equal(t, "no sum", p.Value)
+		for way, late := range product(ways, []bool{false, true}) { // the function is called when its rank has returned
+			t.Run(fmt.Sprintf("%s, late %t", way.name, late), func(t *testing.T) {
+				returned, called := make(chan struct{}), make(chan struct{})
+				err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+					if world.Rank() > 0 && late {
+						<-returned
 					}
-					var c *mpicx.CommCorruptedError
-					require.ErrorAs(t, err, &c)
-					for _, f := range c.Failures {
-						assert.Contains(t, f.Message, way.want)
+					f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
+						if world.Rank() == 0 {
+							defer close(called)
+							way.fail(world)
+						}
+						return a + b
+					})
+					if world.Rank() > 0 {
+						return f.Wait(ctx)
 					}
-				})
-			}
+					if !late {
+						<-called
+					}
+					close(returned)
+					return nil
+				}, mpicx.WithRanks(4), backend)
+				require.ErrorContains(t, err, "rank 0: ")
+				assert.ErrorContains(t, err, way.want)
+				var p *mpicx.PanicError
+				if way.name == "panics" && assert.ErrorAs(t, err, &p) {
+					assert.Equal(t, 0, p.Rank)
+					assert.Equal(t, "no sum", p.Value)
+				}
+				var c *mpicx.CommCorruptedError
+				require.ErrorAs(t, err, &c)
+				for _, f := range c.Failures {
+					assert.Contains(t, f.Message, way.want)
+				}
+			})
 		}
 	})
 }
@@ -173,31 +168,29 @@ func TestCallThatOneNeverMakes(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for name, begin := range calls {
 			for n := 2; n <= 4; n++ {
-				for never := range n {
-					for _, waits := range []bool{true, false} {
-						told := make([]error, n)
-						err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-							if world.Rank() == never {
-								return nil
-							}
-							f := begin(world)
-							if waits {
-								told[world.Rank()] = f.Wait(ctx)
-							}
+				for never, waits := range product(indices(n), []bool{true, false}) {
+					told := make([]error, n)
+					err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+						if world.Rank() == never {
 							return nil
-						}, mpicx.WithRanks(n), backend)
-						text := fmt.Sprintf("rank %d has returned", never)
-						if !waits {
-							assert.ErrorContains(t, err, name+": "+text, "%d ranks", n)
-							continue
 						}
-						assert.NoError(t, err, "all were told")
-						told[never] = errors.New(text)
-						for r, err := range told {
-							assert.ErrorContains(t, err, "has returned", "%s, %d ranks, rank %d", name, n, r)
+						f := begin(world)
+						if waits {
+							told[world.Rank()] = f.Wait(ctx)
 						}
-						assert.Contains(t, errors.Join(slices.Delete(told, never, never+1)...).Error(), text, "%s, %d ranks", name, n)
+						return nil
+					}, mpicx.WithRanks(n), backend)
+					text := fmt.Sprintf("rank %d has returned", never)
+					if !waits {
+						assert.ErrorContains(t, err, name+": "+text, "%d ranks", n)
+						continue
 					}
+					assert.NoError(t, err, "all were told")
+					told[never] = errors.New(text)
+					for r, err := range told {
+						assert.ErrorContains(t, err, "has returned", "%s, %d ranks, rank %d", name, n, r)
+					}
+					assert.Contains(t, errors.Join(slices.Delete(told, never, never+1)...).Error(), text, "%s, %d ranks", name, n)
 				}
 			}
 		}
@@ -230,10 +223,7 @@ func TestErrorsEndBegunCalls(t *testing.T) {
 	oneProcess(t)
 	for name, fail := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
 		"Signal": func(ctx context.Context, world *mpicx.Comm) error {
-			if err := world.SignalError(ctx, 7); !is[*mpicx.PropagatedError](err) {
-				return fmt.Errorf("got %w", err)
-			}
-			return nil
+			return isA[*mpicx.PropagatedError](world.SignalError(ctx, 7))
 		},
 		"Guard": func(ctx context.Context, world *mpicx.Comm) error {
 			_ = world.Guard(ctx, func(context.Context) error { return errors.New("bad input") })

@@ -48,9 +48,7 @@ func TestGoroutineThrows(t *testing.T) {
 					}
 					return g.Wait()
 				})
-				if err := propagated(err, 107); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 107))
 				if _, own := errors.AsType[*placeError](err); own != (world.Rank() == 1) {
 					return fmt.Errorf("the cause is found: %v", own)
 				}
@@ -90,9 +88,7 @@ func TestGoroutineIsTold(t *testing.T) {
 					})
 					return g.Wait()
 				})
-				if err := propagated(err, 107); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 107))
 				return exchange(ctx, world, 0) // it would report another
 			})
 		})
@@ -116,9 +112,7 @@ func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
 				}
 				return world.Barrier().Wait(ctx)
 			})
-			if err := propagated(inner, 107); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(inner, 107))
 			if world.Rank() == 0 {
 				return context.Cause(ctx)
 			}
@@ -238,9 +232,7 @@ func TestCallbackInAGoroutine(t *testing.T) {
 			}
 			err := world.Try(ctx, solve)
 			if round == 1 {
-				if err := propagated(err, 105); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 105))
 			} else if err != nil {
 				return err
 			}

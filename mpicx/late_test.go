@@ -33,9 +33,7 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 				shrunk := world.Shrink()
 				close(proposed)
 				<-has
-				if err := propagated(world.SignalError(ctx, 1), 1); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(world.SignalError(ctx, 1), 1))
 				var err error
 				if d, err = shrunk.Get(ctx); err != nil { // P4: rank 0 has it
 					return fmt.Errorf("Shrink: %w", err)
@@ -145,9 +143,7 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 		proposed := make(chan struct{})
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
-			if err := c.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(c.Revoke(ctx))
 			settle()
 			if world.Rank() == 0 {
 				<-proposed
@@ -159,9 +155,7 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 			late.hold()
 			agree := c.Agree(5)
 			close(proposed)
-			if err := propagated(agree.Wait(ctx), 9); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(agree.Wait(ctx), 9))
 			late.release()
 			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 				return fmt.Errorf("Agree, after the error: %d %w", flag, err)
@@ -314,19 +308,10 @@ func TestWhatOutlivesATry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				synctest.Test(t, func(t *testing.T) {
-					require.NoError(t, mpicx.Run(t.Context(), program, mpicx.WithRanks(3), backend))
-				})
+				inBubble(t, 3, program, backend)
 			})
 		})
 	}
-}
-
-func expect(err, want error) error {
-	if !errors.Is(err, want) {
-		return fmt.Errorf("got %w, expected %v", err, want)
-	}
-	return nil
 }
 
 // So does the Wait of a goroutine whose context has ended in vain, by an error of an inner Try.
@@ -335,27 +320,18 @@ func TestWhatOutlivesATryInVain(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for i := range 200 {
 			n := 2 + i%4
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				ended := make(chan error, 1)
-				err := world.TryAll(ctx, func(ctx context.Context) error {
-					_ = world.TryAll(ctx, func(context.Context) error {
-						if world.Rank() == 1 {
-							return errors.New("lost")
-						}
-						return nil
-					})
+				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
+					_ = world.TryAll(ctx, failsAlone(world, 1, errors.New("lost")))
 					go func() { ended <- mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }()
 					return nil
-				})
-				if err != nil {
-					return err
-				}
+				}))
 				if err := <-ended; !errors.Is(err, context.Canceled) {
 					return fmt.Errorf("got %w", err)
 				}
 				return nil
-			}, mpicx.WithRanks(n), backend)
-			require.NoError(t, err)
+			}, mpicx.WithRanks(n), backend))
 		}
 	})
 }

@@ -105,12 +105,8 @@ func TestAgreeFailed(t *testing.T) {
 		case 1:
 			mpicxtest.Die(world)
 		case 2: // it alone waits until it knows
-			if err := deadIsOrNil(world, ctx); err != nil {
-				return err
-			}
-			if err := world.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIsOrNil(world, ctx))
+			mpicx.Throw(world.Revoke(ctx))
 		}
 		for range 2 {
 			dead, err := world.AgreeFailed().Get(ctx)
@@ -146,9 +142,7 @@ func TestH5Agree(t *testing.T) {
 					mpicxtest.Die(world)
 				}
 				if me == 2 {
-					if err := world.Revoke(ctx); err != nil {
-						return err
-					}
+					mpicx.Throw(world.Revoke(ctx))
 				}
 				_, err := world.Agree(^(1 << me)).Get(ctx)
 				f, ok := errors.AsType[*mpicx.ProcFailedError](err)
@@ -206,16 +200,12 @@ func TestH5Shrink(t *testing.T) {
 			if err == nil { // else others are ahead
 				err = comm.Barrier().Wait(ctx)
 			}
-			if err := corruptedBy(err, left/2); err != nil {
-				return err
-			}
+			mpicx.Throw(corruptedBy(err, left/2))
 			if _, err := comm.Agree(1).Get(ctx); !procFailed(err) {
 				return fmt.Errorf("Agree on a corrupted communicator: %w", err)
 			}
 			small := comm.Shrink().MustGet(ctx)
-			if err := comm.Close(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(comm.Close(ctx))
 			comm = small
 		}
 	})

@@ -331,9 +331,7 @@ func TestInterruptedValues(t *testing.T) {
 					} else if err = op().Wait(ctx); err == nil { // done without the signaller
 						err = c.Barrier().Wait(ctx)
 					}
-					if err := propagated(err, code); err != nil {
-						return err
-					}
+					mpicx.Throw(propagated(err, code))
 				}
 				return exchange(ctx, c, 0)
 			})
