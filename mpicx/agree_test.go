@@ -159,9 +159,7 @@ func TestAgreeEndsAlike(t *testing.T) {
 				}
 				ends[i][world.Rank()] = fmt.Sprint(err)
 				// No rank is told of the next round's error before it has its Try.
-				if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
-					return fmt.Errorf("round %d: TryAll: %w", i, err)
-				}
+				mpicx.Throw(explain(world.TryAll(ctx, func(context.Context) error { return nil }), "round %d: TryAll", i))
 			}
 			return nil
 		}, mpicx.WithRanks(n), backend))

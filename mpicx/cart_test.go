@@ -98,9 +98,7 @@ func onGrids(t *testing.T, most int, fn func(ctx context.Context, s shape, g *mp
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			for _, s := range all {
 				g := mpicx.CartCreate(world, s.dims, s.periods).MustGet(ctx)
-				if err := fn(ctx, s, g); err != nil {
-					return fmt.Errorf("%v, rank %d: %w", s, world.Rank(), err)
-				}
+				mpicx.Throw(explain(fn(ctx, s, g), "%v, rank %d", s, world.Rank()))
 				mpicx.Throw(g.Close(ctx))
 			}
 			return nil

@@ -36,9 +36,7 @@ func TestCloseDoesNotSwallowTheParentsError(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		if err := child.Close(ctx); err != nil {
-			return fmt.Errorf("Close: %w", err)
-		}
+		mpicx.Throw(explain(child.Close(ctx), "Close"))
 		if world.Rank() != 0 {
 			signalled = world.Barrier().Wait(ctx)
 		}
@@ -277,9 +275,7 @@ func kept(t *testing.T, n int, backend string, fn func(context.Context, *mpicx.C
 func TestClosedIsForgotten(t *testing.T) {
 	oneProcess(t)
 	programs := map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"dup": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Dup().MustGet(ctx).Close(ctx)
-		},
+		"dup": func(ctx context.Context, world *mpicx.Comm) error { return world.Dup().MustGet(ctx).Close(ctx) },
 		"split": func(ctx context.Context, world *mpicx.Comm) error {
 			return world.Split(world.Rank()%2, 0).MustGet(ctx).Close(ctx)
 		},

@@ -38,9 +38,7 @@ func each(t *testing.T, fn func(ctx context.Context, c *mpicx.Comm, length int) 
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
 				for _, length := range lengths {
-					if err := fn(ctx, c, length); err != nil {
-						return fmt.Errorf("length %d: %w", length, err)
-					}
+					mpicx.Throw(explain(fn(ctx, c, length), "length %d", length))
 				}
 				return nil
 			})

@@ -36,9 +36,7 @@ func TestD1ParentInterruptsChild(t *testing.T) {
 		}
 		mpicx.Throw(propagated(err, 9))
 		for i, c := range []*mpicx.Comm{part, dup, world} {
-			if err := exchange(ctx, c, i); err != nil {
-				return fmt.Errorf("%v: %w", c, err)
-			}
+			mpicx.Throw(explain(exchange(ctx, c, i), "%v", c))
 		}
 		return nil
 	})
@@ -111,9 +109,7 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 			if me == 0 {
 				mpicx.Throw(propagated(child.SignalError(ctx, round), round))
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return fmt.Errorf("round %d, parent: %w", round, err)
-			}
+			mpicx.Throw(explain(world.Barrier().Wait(ctx), "round %d, parent", round))
 			if me == 1 { // it gets the child's error at its next operation there
 				mpicx.Throw(propagated(child.Barrier().Wait(ctx), round))
 			}

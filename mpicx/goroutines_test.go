@@ -32,11 +32,9 @@ func caught(fn func()) func() error {
 // of the group stop with its context.
 func TestGoroutineThrows(t *testing.T) {
 	for name, fail := range map[string]func() error{
-		"throws":  caught(func() { mpicx.Throw(&placeError{1, 7}) }),
-		"returns": func() error { return &placeError{1, 7} },
-		"MustWait": caught(func() {
-			future.Failed[int](&placeError{1, 7}).MustWait(context.Background())
-		}),
+		"throws":   caught(func() { mpicx.Throw(&placeError{1, 7}) }),
+		"returns":  func() error { return &placeError{1, 7} },
+		"MustWait": caught(func() { future.Failed[int](&placeError{1, 7}).MustWait(context.Background()) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

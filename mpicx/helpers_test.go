@@ -91,6 +91,14 @@ func messagesAre(err error, messages ...string) error {
 	return nil
 }
 
+// explain returns err with a text before it, or nil.
+func explain(err error, format string, args ...any) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+	return err
+}
+
 // expect says that err is want, or has it inside.
 func expect(err, want error) error {
 	if !errors.Is(err, want) {

@@ -217,9 +217,7 @@ func TestOverlap(t *testing.T) {
 						continue
 					}
 					err := op.begin(bad, send, recv, root).Wait(ctx)
-					if err := isMPIError(err, name, mpicx.ClassBuffer, "overlap, expected no memory in common, or that"); err != nil {
-						return fmt.Errorf("by %d: %w", by, err)
-					}
+					mpicx.Throw(explain(isMPIError(err, name, mpicx.ClassBuffer, "overlap, expected no memory in common, or that"), "by %d", by))
 				}
 			}
 			words := []string{"a", "b", "c"}

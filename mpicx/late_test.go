@@ -47,13 +47,9 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 					late.release()
 					return d.SignalError(ctx, 2)
 				})
-				if err := propagated(err, 1); err != nil {
-					return fmt.Errorf("the old communicator: %w", err)
-				}
+				mpicx.Throw(explain(propagated(err, 1), "the old communicator"))
 			}
-			if err := propagated(d.Barrier().Wait(ctx), 2); err != nil {
-				return fmt.Errorf("the new communicator: %w", err)
-			}
+			mpicx.Throw(explain(propagated(d.Barrier().Wait(ctx), 2), "the new communicator"))
 			return d.Barrier().Wait(ctx)
 		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
@@ -307,9 +303,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				inBubble(t, 3, program, backend)
-			})
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) { inBubble(t, 3, program, backend) })
 		})
 	}
 }

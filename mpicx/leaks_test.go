@@ -33,9 +33,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 			b := newBuffers(world.Size())
 			goroutines := 0
 			for i := range rounds {
-				if err := b.interrupted(ctx, world, i); err != nil {
-					return fmt.Errorf("round %d: %w", i, err)
-				}
+				mpicx.Throw(explain(b.interrupted(ctx, world, i), "round %d", i))
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
 				}

@@ -97,9 +97,7 @@ var wrongs = []wrong{
 	}, barrier)},
 	{"AllgatherValue", "GatherValue(root 0)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
 		return mpicx.AllgatherValue(world, "a").Wait(ctx)
-	}, func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.GatherValue(world, "b", 0).Wait(ctx)
-	})},
+	}, func(ctx context.Context, world *mpicx.Comm) error { return mpicx.GatherValue(world, "b", 0).Wait(ctx) })},
 	{"Allgather(1 × int)", "Alltoallv(int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
 		return mpicx.Allgather(world, make([]int, 1), make([]int, world.Size())).Wait(ctx)
 	}, func(ctx context.Context, world *mpicx.Comm) error {

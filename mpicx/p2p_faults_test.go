@@ -86,9 +86,7 @@ func TestPointToPointUnderErrors(t *testing.T) {
 						if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Rank != victim || len(p.Failures) != 1 {
 							return fmt.Errorf("step %d: %w", k, err)
 						}
-						if err := world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, steps) }); err != nil {
-							return fmt.Errorf("after the error in step %d: %w", k, err)
-						}
+						mpicx.Throw(explain(world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, steps) }), "after the error in step %d", k))
 					}
 					return nil
 				}, backend)

@@ -94,9 +94,7 @@ func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
 			}
 			return world.Barrier().Wait(ctx)
 		})
-		if err := propagated(err, 12); err != nil {
-			return fmt.Errorf("Try: %w", err)
-		}
+		mpicx.Throw(explain(propagated(err, 12), "Try"))
 		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
 			return fmt.Errorf("Agree: %w", err)
 		}

@@ -368,8 +368,6 @@ func TestReplaceProcesses(t *testing.T) {
 		"must exit 2 with status 3 in resolve message 1; must kill 3 at operation 4",
 		"must kill 1 in replace message 1; must kill 2 at operation 3",
 	} {
-		t.Run(plan, func(t *testing.T) {
-			mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2))
-		})
+		t.Run(plan, func(t *testing.T) { mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2)) })
 	}
 }

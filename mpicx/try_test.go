@@ -101,9 +101,7 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 			return err
 		}
 		mpicx.Throw(nil)
-		how, _ := outcome(func() error {
-			return world.Try(ctx, func(context.Context) error { panic("mine") })
-		})
+		how, _ := outcome(func() error { return world.Try(ctx, func(context.Context) error { panic("mine") }) })
 		if how != "mine" || world.Err() != nil {
 			return fmt.Errorf("%v, %v", how, world.Err())
 		}

@@ -37,9 +37,7 @@ func TestH1Involved(t *testing.T) {
 					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
 					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0), world.SplitShared(0),
 				} {
-					if err := deadIs(f.Wait(ctx), 3); err != nil {
-						return fmt.Errorf("operation %d: %w", i, err)
-					}
+					mpicx.Throw(explain(deadIs(f.Wait(ctx), 3), "operation %d", i))
 				}
 			}
 		default:

@@ -26,12 +26,8 @@ func TestSendrecvOfTheDead(t *testing.T) {
 		peer := 1 - world.Rank()
 		long := make([]int, 20_000)
 		for range 2 {
-			if err := deadIs(mpicx.Sendrecv(world, long, peer, 1, make([]int, 1), 2, 1).Wait(ctx), 2); err != nil {
-				return fmt.Errorf("from the dead: %w", err)
-			}
-			if err := deadIs(mpicx.Sendrecv(world, long, 2, 1, make([]int, 1), peer, 2).Wait(ctx), 2); err != nil {
-				return fmt.Errorf("to the dead: %w", err)
-			}
+			mpicx.Throw(explain(deadIs(mpicx.Sendrecv(world, long, peer, 1, make([]int, 1), 2, 1).Wait(ctx), 2), "from the dead"))
+			mpicx.Throw(explain(deadIs(mpicx.Sendrecv(world, long, 2, 1, make([]int, 1), peer, 2).Wait(ctx), 2), "to the dead"))
 		}
 		mpicx.Throw(meet(ctx, world, 2))
 		got := []int{0}
@@ -259,9 +255,7 @@ func TestRevokeMeetsDup(t *testing.T) {
 			if flag, err := comm.Agree(^(1 << world.Rank())).Get(ctx); flag != -1<<4 || err != nil {
 				return fmt.Errorf("round %d: agreed on %d, %w", round, flag, err)
 			}
-			if err := comm.Shrink().MustGet(ctx).Close(ctx); err != nil {
-				return fmt.Errorf("round %d: %w", round, err)
-			}
+			mpicx.Throw(explain(comm.Shrink().MustGet(ctx).Close(ctx), "round %d", round))
 		}
 		return nil
 	})

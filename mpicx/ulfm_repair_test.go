@@ -116,9 +116,7 @@ func TestAgreeFailed(t *testing.T) {
 			dead[0] = -1 // nobody else's
 		}
 		world.AckFailed(1)
-		if err := world.Agree(1).Wait(ctx); err != nil {
-			return fmt.Errorf("all have acknowledged: %w", err)
-		}
+		mpicx.Throw(explain(world.Agree(1).Wait(ctx), "all have acknowledged"))
 		if world.Rank() == 0 {
 			err = world.Agree(1).Wait(ctx)
 		} else {
@@ -152,9 +150,7 @@ func TestH5Agree(t *testing.T) {
 				if me != 3 {
 					world.AckFailed(len(world.Failed()))
 				}
-				if err := deadIs(world.Agree(1).Wait(ctx), victim); err != nil {
-					return fmt.Errorf("one has not acknowledged: %w", err)
-				}
+				mpicx.Throw(explain(deadIs(world.Agree(1).Wait(ctx), victim), "one has not acknowledged"))
 				world.AckFailed(len(world.Failed()))
 				flag, err := world.Agree(6 | me&1).Get(ctx)
 				if err != nil || flag != 6 {
