@@ -125,29 +125,7 @@ func TestRepairAfterParentsError(t *testing.T) {
 		for call := range repairs {
 			t.Run(kind+"/"+call, func(t *testing.T) {
 				propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-					child, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
-					if err != nil {
-						return err
-					}
-					switch world.Rank() {
-					case 3:
-						_ = child.Guard(ctx, func(context.Context) error { return errors.New("of the child") })
-						time.Sleep(time.Second)
-						err = raise[kind](ctx, world)
-					case 1:
-						mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Barrier().Wait(ctx)))
-						time.Sleep(2 * time.Second)
-						if err := world.Err(); err != nil { // this rank joins the world's round, which rank 0 has not
-							return fmt.Errorf("the world's round is over: %w", err)
-						}
-						time.Sleep(2 * time.Second)
-						err = repairs[call](ctx, child)
-					case 0:
-						time.Sleep(3 * time.Second)
-						fallthrough
-					case 2: // joins the child's round as well, and is told the world's
-						err = world.Barrier().Wait(ctx)
-					}
+					err := repairAfterParentsError(ctx, world, raise[kind], repairs[call])
 					if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
 						return fmt.Errorf("expected the world's error, got %w", err)
 					}
@@ -159,6 +137,26 @@ func TestRepairAfterParentsError(t *testing.T) {
 			})
 		}
 	}
+}
+
+// repairAfterParentsError returns what each rank is told when rank 3 has failed on the child, and then raises on the world.
+func repairAfterParentsError(ctx context.Context, world *mpicx.Comm, raise, repair func(context.Context, *mpicx.Comm) error) error {
+	child := world.Split(min(world.Rank(), 1), 0).MustGet(ctx)
+	switch world.Rank() {
+	case 3:
+		_ = child.Guard(ctx, func(context.Context) error { return errors.New("of the child") })
+		time.Sleep(time.Second)
+		return raise(ctx, world)
+	case 1:
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Barrier().Wait(ctx)))
+		time.Sleep(2 * time.Second)
+		mpicx.Throw(explain(world.Err(), "the world's round is over")) // this rank joins it, which rank 0 has not
+		time.Sleep(2 * time.Second)
+		return repair(ctx, child)
+	case 0:
+		time.Sleep(3 * time.Second)
+	}
+	return world.Barrier().Wait(ctx) // rank 2 joins the child's round as well, and is told the world's
 }
 
 // A program that ends while a Shrink of it is pending is left behind; the Shrink of the others
