@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -81,20 +80,17 @@ func TestAgreeWithBothBackends(t *testing.T) {
 // Calls that differ are told to all, with both backends.
 func TestAgreeMeetsAgreeFailed(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.AgreeFailed().Wait(ctx)
-			if world.Rank() > 0 {
-				err = world.Agree(1).Wait(ctx)
-			} else if err == nil {
-				err = world.AgreeFailed().Wait(ctx)
-			}
-			if _, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(err.Error(), "the ranks call Agree") {
-				return fmt.Errorf("got %w", err)
-			}
-			return nil
-		}, mpicx.WithRanks(3), backend)
-		require.NoError(t, err)
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.AgreeFailed().Wait(ctx)
+		if world.Rank() > 0 {
+			err = world.Agree(1).Wait(ctx)
+		} else if err == nil {
+			err = world.AgreeFailed().Wait(ctx)
+		}
+		if _, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(err.Error(), "the ranks call Agree") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
 	})
 }
 
@@ -127,7 +123,7 @@ func TestAgreeEndsAlike(t *testing.T) {
 			plans[i] = p
 		}
 		ends := make([][n]string, rounds)
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			both := map[bool]*mpicx.Comm{false: world, true: dup(ctx, world)}
 			for i, p := range plans {
 				c, on := both[p.c], both[p.raise]
@@ -153,9 +149,7 @@ func TestAgreeEndsAlike(t *testing.T) {
 					}
 					return failed
 				})
-				if _, is := errors.AsType[*mpicx.PropagatedError](err); !is {
-					return fmt.Errorf("round %d: Try: %w", i, err)
-				}
+				mpicx.Throw(isA[*mpicx.PropagatedError](err))
 				flag := 0
 				if agreed != nil {
 					flag, err = agreed.Get(ctx)
@@ -165,13 +159,10 @@ func TestAgreeEndsAlike(t *testing.T) {
 				}
 				ends[i][world.Rank()] = fmt.Sprint(err)
 				// No rank is told of the next round's error before it has its Try.
-				if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
-					return fmt.Errorf("round %d: TryAll: %w", i, err)
-				}
+				mpicx.Throw(explain(world.TryAll(ctx, func(context.Context) error { return nil }), "round %d: TryAll", i))
 			}
 			return nil
-		}, mpicx.WithRanks(n), backend)
-		require.NoError(t, err)
+		}, mpicx.WithRanks(n), backend))
 		seen := make(map[bool]int)
 		for i, e := range ends {
 			for _, one := range e[1:] {
@@ -186,34 +177,27 @@ func TestAgreeEndsAlike(t *testing.T) {
 // An error of a sibling ends the Wait for an Agree, but not the Agree.
 func TestAgreeInATryOnASibling(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				sibling, c := dup(ctx, world), dup(ctx, world)
-				var agreed *future.Future[int]
-				err := sibling.Try(ctx, func(ctx context.Context) error {
-					switch world.Rank() {
-					case 0:
-						<-ctx.Done()
-						time.Sleep(time.Millisecond) // rank 2 waits for the verdict
-					case 1:
-						time.Sleep(time.Millisecond) // rank 2 waits in Agree
-						agreed = c.Agree(3)
-						return errors.New("lost")
-					}
-					agreed = c.Agree(3)
-					return agreed.Wait(ctx)
-				})
-				if _, is := errors.AsType[*mpicx.PropagatedError](err); !is {
-					return fmt.Errorf("Try: %w", err)
-				}
-				if flag, err := agreed.Get(ctx); flag != 3 {
-					return fmt.Errorf("Agree: %d, %w", flag, err)
-				}
-				return nil
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		sibling, c := dup(ctx, world), dup(ctx, world)
+		var agreed *future.Future[int]
+		err := sibling.Try(ctx, func(ctx context.Context) error {
+			switch world.Rank() {
+			case 0:
+				<-ctx.Done()
+				time.Sleep(time.Millisecond) // rank 2 waits for the verdict
+			case 1:
+				time.Sleep(time.Millisecond) // rank 2 waits in Agree
+				agreed = c.Agree(3)
+				return errors.New("lost")
+			}
+			agreed = c.Agree(3)
+			return agreed.Wait(ctx)
 		})
+		mpicx.Throw(isA[*mpicx.PropagatedError](err))
+		if flag, err := agreed.Get(ctx); flag != 3 {
+			return fmt.Errorf("Agree: %d, %w", flag, err)
+		}
+		return nil
 	})
 }
 
@@ -236,19 +220,12 @@ func TestWithoutULFM(t *testing.T) {
 				}
 				return nil
 			}
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				if !strings.HasPrefix(name, "Agree") {
-					if err := check(call(ctx, world), "the black channel"); err != nil {
-						return err
-					}
+					mpicx.Throw(check(call(ctx, world), "the black channel"))
 				}
 				c := dup(ctx, world)
-				err := c.Guard(ctx, func(ctx context.Context) error {
-					if c.Rank() == 1 {
-						return errors.New("lost")
-					}
-					return c.Barrier().Wait(ctx)
-				})
+				err := c.Guard(ctx, fails(c, 1, errors.New("lost")))
 				if err == nil {
 					return errors.New("Guard: nil")
 				}
@@ -256,8 +233,7 @@ func TestWithoutULFM(t *testing.T) {
 					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
 				}
 				return check(call(ctx, c), "corrupted by rank 1: lost")
-			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
-			require.NoError(t, err)
+			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")))
 		})
 	}
 }

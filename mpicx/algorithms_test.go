@@ -241,13 +241,12 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 		return once(ctx, world, operation)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
+		require.NoError(t, mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
 			if c.Rank() == victim {
 				return signallingComm{c, s}
 			}
 			return c
-		}))
-		require.NoError(t, err, "%d ranks, rank %d signals at its request %d", n, victim, k)
+		})), "%d ranks, rank %d signals at its request %d", n, victim, k)
 	})
 	return over
 }

@@ -38,7 +38,7 @@ func errorsWaitForReductions(t *testing.T, backend mpicx.Option, n int) {
 			}
 			return a + b
 		}
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			send, recv := make([]int64, n), make([]int64, n)
 			told := make(chan error, 1)
 			if world.Rank() == 1 {
@@ -58,17 +58,14 @@ func errorsWaitForReductions(t *testing.T, backend mpicx.Option, n int) {
 			default:
 			}
 			close(proceed)
-			if err := propagated(<-told, code); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(<-told, code))
 			recv[0] = mine
 			settle()
 			if recv[0] != mine {
 				return errors.New("the buffer was written afterwards")
 			}
 			return reduced.Wait(ctx)
-		}, mpicx.WithRanks(2), backend)
-		require.NoError(t, err)
+		}, mpicx.WithRanks(2), backend))
 	})
 }
 
@@ -82,7 +79,7 @@ func TestRevokeWaitsForReductions(t *testing.T) {
 			<-proceed
 			return a + b
 		}
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
 			c.SetErrhandler(mpicx.ErrorsReturn)
 			recv := make([]int64, 1)
@@ -103,11 +100,7 @@ func TestRevokeWaitsForReductions(t *testing.T) {
 			default:
 			}
 			close(proceed)
-			if err := <-told; !errors.Is(err, mpicx.ErrRevoked) {
-				return fmt.Errorf("Recv: %w", err)
-			}
-			return nil
-		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"))
-		require.NoError(t, err)
+			return expect(<-told, mpicx.ErrRevoked)
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm")))
 	})
 }

@@ -36,7 +36,7 @@ func TestBegunCallsComplete(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for seed := range uint64(200) {
 			n := 2 + int(seed)%7
-			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 				dup := world.Dup().MustGet(ctx)
 				calls := rand.New(rand.NewPCG(seed, 0)) // the same at all ranks
 				waits := rand.New(rand.NewPCG(seed, 1+uint64(world.Rank())))
@@ -44,14 +44,11 @@ func TestBegunCallsComplete(t *testing.T) {
 					on := []*mpicx.Comm{world, dup}[calls.IntN(2)]
 					f := begin[calls.IntN(len(begin))](on)
 					if waits.IntN(3) == 0 {
-						if err := f.Wait(ctx); err != nil {
-							return err
-						}
+						mpicx.Throw(f.Wait(ctx))
 					}
 				}
 				return nil
-			}, mpicx.WithRanks(n), backend)
-			require.NoError(t, err, "seed %d, %d ranks", seed, n)
+			}, mpicx.WithRanks(n), backend), "seed %d, %d ranks", seed, n)
 		}
 	})
 }
@@ -73,44 +70,42 @@ func TestFunctionFailsInBegunCall(t *testing.T) {
 		{"waits", func(c *mpicx.Comm) { _ = mpicx.Recv(c, []int{0}, 1, 0).Wait(context.Background()) }, "waits for an operation"},
 	}
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, way := range ways {
-			for _, late := range []bool{false, true} { // the function is called when its rank has returned
-				t.Run(fmt.Sprintf("%s, late %t", way.name, late), func(t *testing.T) {
-					returned, called := make(chan struct{}), make(chan struct{})
-					err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-						if world.Rank() > 0 && late {
-							<-returned
-						}
-						f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
-							if world.Rank() == 0 {
-								defer close(called)
-								way.fail(world)
-							}
-							return a + b
-						})
-						if world.Rank() > 0 {
-							return f.Wait(ctx)
-						}
-						if !late {
-							<-called
-						}
-						close(returned)
-						return nil
-					}, mpicx.WithRanks(4), backend)
-					require.ErrorContains(t, err, "rank 0: ")
-					assert.ErrorContains(t, err, way.want)
-					var p *mpicx.PanicError
-					if way.name == "panics" && assert.ErrorAs(t, err, &p) {
-						assert.Equal(t, 0, p.Rank)
-						assert.Equal(t, "no sum", p.Value)
+		for way, late := range product(ways, []bool{false, true}) { // the function is called when its rank has returned
+			t.Run(fmt.Sprintf("%s, late %t", way.name, late), func(t *testing.T) {
+				returned, called := make(chan struct{}), make(chan struct{})
+				err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+					if world.Rank() > 0 && late {
+						<-returned
 					}
-					var c *mpicx.CommCorruptedError
-					require.ErrorAs(t, err, &c)
-					for _, f := range c.Failures {
-						assert.Contains(t, f.Message, way.want)
+					f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
+						if world.Rank() == 0 {
+							defer close(called)
+							way.fail(world)
+						}
+						return a + b
+					})
+					if world.Rank() > 0 {
+						return f.Wait(ctx)
 					}
-				})
-			}
+					if !late {
+						<-called
+					}
+					close(returned)
+					return nil
+				}, mpicx.WithRanks(4), backend)
+				require.ErrorContains(t, err, "rank 0: ")
+				assert.ErrorContains(t, err, way.want)
+				var p *mpicx.PanicError
+				if way.name == "panics" && assert.ErrorAs(t, err, &p) {
+					assert.Equal(t, 0, p.Rank)
+					assert.Equal(t, "no sum", p.Value)
+				}
+				var c *mpicx.CommCorruptedError
+				require.ErrorAs(t, err, &c)
+				for _, f := range c.Failures {
+					assert.Contains(t, f.Message, way.want)
+				}
+			})
 		}
 	})
 }
@@ -137,24 +132,24 @@ var begunCalls = []begunCall{
 func TestMismatchOfBegunCalls(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, n := range []int{2, 3, 5} {
-			for i, zero := range begunCalls {
-				for j, others := range begunCalls {
-					err := mpicx.Run(context.Background(), func(_ context.Context, world *mpicx.Comm) error {
-						if world.Rank() == 0 {
-							zero.begin(world)
-						} else {
-							others.begin(world)
-						}
-						return nil
-					}, mpicx.WithRanks(n), backend)
-					if i == j {
-						assert.NoError(t, err)
-					} else if strings.HasSuffix(t.Name(), "ulfm") && (zero.text == "Dup" || others.text == "Dup") {
-						assert.ErrorContains(t, err, "Dup", "%s and %s, %d ranks", zero.text, others.text, n) // perhaps that a rank has returned
-					} else if assert.Error(t, err, "%s and %s, %d ranks", zero.text, others.text, n) {
-						assert.ErrorContains(t, err, zero.text+" at rank 0, "+others.text+" at rank")
+		for zero, others := range product(begunCalls, begunCalls) {
+			for _, n := range []int{2, 3, 5} {
+				err := mpicx.Run(context.Background(), func(_ context.Context, world *mpicx.Comm) error {
+					call := others
+					if world.Rank() == 0 {
+						call = zero
 					}
+					call.begin(world)
+					return nil
+				}, mpicx.WithRanks(n), backend)
+				what := fmt.Sprintf("%s and %s, %d ranks", zero.text, others.text, n)
+				switch {
+				case zero.text == others.text:
+					assert.NoError(t, err, what)
+				case strings.HasSuffix(t.Name(), "ulfm") && (zero.text == "Dup" || others.text == "Dup"):
+					assert.ErrorContains(t, err, "Dup", what) // perhaps that a rank has returned
+				default:
+					assert.ErrorContains(t, err, zero.text+" at rank 0, "+others.text+" at rank", what)
 				}
 			}
 		}
@@ -174,34 +169,38 @@ func TestCallThatOneNeverMakes(t *testing.T) {
 		for name, begin := range calls {
 			for n := 2; n <= 4; n++ {
 				for never := range n {
-					for _, waits := range []bool{true, false} {
-						told := make([]error, n)
-						err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-							if world.Rank() == never {
-								return nil
-							}
-							f := begin(world)
-							if waits {
-								told[world.Rank()] = f.Wait(ctx)
-							}
-							return nil
-						}, mpicx.WithRanks(n), backend)
-						text := fmt.Sprintf("rank %d has returned", never)
-						if !waits {
-							assert.ErrorContains(t, err, name+": "+text, "%d ranks", n)
-							continue
-						}
-						assert.NoError(t, err, "all were told")
-						told[never] = errors.New(text)
-						for r, err := range told {
-							assert.ErrorContains(t, err, "has returned", "%s, %d ranks, rank %d", name, n, r)
-						}
-						assert.Contains(t, errors.Join(slices.Delete(told, never, never+1)...).Error(), text, "%s, %d ranks", name, n)
-					}
+					neverMade(t, backend, name, begin, n, never)
 				}
 			}
 		}
 	})
+}
+
+// neverMade has all of n ranks but one begin a call, with and without a Wait.
+func neverMade(t *testing.T, backend mpicx.Option, name string, begin func(c *mpicx.Comm) waiter, n, never int) {
+	text := fmt.Sprintf("rank %d has returned", never)
+	for _, waits := range []bool{true, false} {
+		told := make([]error, n)
+		err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == never {
+				return nil
+			}
+			if f := begin(world); waits {
+				told[world.Rank()] = f.Wait(ctx)
+			}
+			return nil
+		}, mpicx.WithRanks(n), backend)
+		if !waits {
+			assert.ErrorContains(t, err, name+": "+text, "%d ranks", n)
+			continue
+		}
+		assert.NoError(t, err, "all were told")
+		told[never] = errors.New(text)
+		for r, err := range told {
+			assert.ErrorContains(t, err, "has returned", "%s, %d ranks, rank %d", name, n, r)
+		}
+		assert.Contains(t, errors.Join(slices.Delete(told, never, never+1)...).Error(), text, "%s, %d ranks", name, n)
+	}
 }
 
 // Where a rank waits in Run and another one for that rank, the context's end ends both.
@@ -230,10 +229,7 @@ func TestErrorsEndBegunCalls(t *testing.T) {
 	oneProcess(t)
 	for name, fail := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
 		"Signal": func(ctx context.Context, world *mpicx.Comm) error {
-			if err := world.SignalError(ctx, 7); !is[*mpicx.PropagatedError](err) {
-				return fmt.Errorf("got %w", err)
-			}
-			return nil
+			return isA[*mpicx.PropagatedError](world.SignalError(ctx, 7))
 		},
 		"Guard": func(ctx context.Context, world *mpicx.Comm) error {
 			_ = world.Guard(ctx, func(context.Context) error { return errors.New("bad input") })

@@ -130,10 +130,8 @@ func BenchmarkScope(b *testing.B) {
 // same by Send and Recv, in turn: as many of the one, then as many of the other, and so on. It
 // reports the ratio of the medians; a Halo's is to packing, Send and Recv by hand.
 func BenchmarkNeighbors(b *testing.B) {
-	for _, dims := range [][]int{{2, 2}, {4, 4}} {
-		for _, length := range []int{1, 64, 1024} {
-			b.Run(fmt.Sprintf("%dx%d/%dB", dims[0], dims[1], 8*length), func(b *testing.B) { compareNeighbors(b, dims, length) })
-		}
+	for dims, length := range product([][]int{{2, 2}, {4, 4}}, []int{1, 64, 1024}) {
+		b.Run(fmt.Sprintf("%dx%d/%dB", dims[0], dims[1], 8*length), func(b *testing.B) { compareNeighbors(b, dims, length) })
 	}
 }
 

@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -99,12 +98,8 @@ func onGrids(t *testing.T, most int, fn func(ctx context.Context, s shape, g *mp
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			for _, s := range all {
 				g := mpicx.CartCreate(world, s.dims, s.periods).MustGet(ctx)
-				if err := fn(ctx, s, g); err != nil {
-					return fmt.Errorf("%v, rank %d: %w", s, world.Rank(), err)
-				}
-				if err := g.Close(ctx); err != nil {
-					return err
-				}
+				mpicx.Throw(explain(fn(ctx, s, g), "%v, rank %d", s, world.Rank()))
+				mpicx.Throw(g.Close(ctx))
 			}
 			return nil
 		})
@@ -199,28 +194,23 @@ func subgrid(ctx context.Context, s shape, g *mpicx.Cart, which int) error {
 func TestCartCreate(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		oneProcess(t)
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			g, err := mpicx.CartCreate(world, []int{2, 2}, nil).Get(ctx)
 			if err != nil || (g == nil) != (world.Rank() == 4) {
 				return fmt.Errorf("%v, %v", g, err)
 			}
 			if g != nil {
-				if err := exchange(ctx, g.Comm, 1); err != nil {
-					return err
-				}
+				mpicx.Throw(exchange(ctx, g.Comm, 1))
 			}
 			for _, other := range []shape{{[]int{4, 1}, nil}, {[]int{1, 3}, nil}, {[]int{2, 2}, []bool{true, false}}, {[]int{4}, nil}} {
 				if world.Rank()%2 == 0 {
 					other = shape{[]int{2, 2}, []bool{false, false}}
 				}
 				_, err := mpicx.CartCreate(world, other.dims, other.periods).Get(ctx)
-				if _, is := errors.AsType[*mpicx.MPIError](err); !is {
-					return fmt.Errorf("%v, which others have not: %w", other, err)
-				}
+				mpicx.Throw(isA[*mpicx.MPIError](err))
 			}
 			return exchange(ctx, world, 2)
-		}, mpicx.WithRanks(5), backend)
-		require.NoError(t, err)
+		}, mpicx.WithRanks(5), backend))
 	})
 }
 
@@ -309,7 +299,7 @@ func TestGridAfterRepair(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			made := make(chan struct{}, n) // by the others: a death in TryAll would be the error of some
-			err := runWithSpares(t, n, test.spares, func(ctx context.Context, c *mpicx.Comm) error {
+			require.NoError(t, runWithSpares(t, n, test.spares, func(ctx context.Context, c *mpicx.Comm) error {
 				if c.Incarnation() == 0 {
 					world := c
 					old, err := useGrid(ctx, world, []int{3, 2})
@@ -323,12 +313,8 @@ func TestGridAfterRepair(t *testing.T) {
 						}
 						mpicxtest.Die(world)
 					}
-					if err := world.Barrier().Wait(ctx); !corrupted(err) {
-						return fmt.Errorf("Barrier: %v", err)
-					}
-					if err := mpicx.NeighborAllgather(old, []int{1}, make([]int, 4)).Wait(ctx); !corrupted(err) {
-						return fmt.Errorf("on the old grid: %v", err)
-					}
+					mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
+					mpicx.Throw(isA[*mpicx.CommCorruptedError](mpicx.NeighborAllgather(old, []int{1}, make([]int, 4)).Wait(ctx)))
 					if c, err = test.repair(ctx, world); err != nil {
 						return err
 					}
@@ -350,8 +336,7 @@ func TestGridAfterRepair(t *testing.T) {
 				}
 				_, err = useGrid(ctx, c, dims)
 				return err
-			})
-			require.NoError(t, err)
+			}))
 		})
 	}
 }

@@ -21,41 +21,29 @@ import (
 // Close of a corrupted child leaves an error of the parent for the parent.
 func TestCloseDoesNotSwallowTheParentsError(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for range 20 {
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				child := dup(ctx, world)
-				_ = child.Guard(ctx, func(ctx context.Context) error {
-					if world.Rank() == 0 {
-						return errors.New("rank 0 leaves")
-					}
-					return child.Barrier().Wait(ctx)
-				})
-				var signalled error
-				if world.Rank() == 0 {
-					for r := 1; r < world.Size(); r++ {
-						mpicx.Recv(world, make([]int, 1), r, 0).MustWait(ctx)
-					}
-					signalled = world.SignalError(ctx, 5)
-				} else {
-					mpicx.Send(world, []int{1}, 0, 0) // a Wait might find the signal (P7)
-					for world.Err() == nil {
-						runtime.Gosched()
-					}
-				}
-				if err := child.Close(ctx); err != nil {
-					return fmt.Errorf("Close: %w", err)
-				}
-				if world.Rank() != 0 {
-					signalled = world.Barrier().Wait(ctx)
-				}
-				if p, ok := errors.AsType[*mpicx.PropagatedError](signalled); !ok || p.Failures[0].Code != 5 {
-					return fmt.Errorf("on the world: %w", signalled)
-				}
-				return nil
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+	runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		_ = child.Guard(ctx, fails(child, 0, errors.New("rank 0 leaves")))
+		var signalled error
+		if world.Rank() == 0 {
+			for r := 1; r < world.Size(); r++ {
+				mpicx.Recv(world, make([]int, 1), r, 0).MustWait(ctx)
+			}
+			signalled = world.SignalError(ctx, 5)
+		} else {
+			mpicx.Send(world, []int{1}, 0, 0) // a Wait might find the signal (P7)
+			for world.Err() == nil {
+				runtime.Gosched()
+			}
 		}
+		mpicx.Throw(explain(child.Close(ctx), "Close"))
+		if world.Rank() != 0 {
+			signalled = world.Barrier().Wait(ctx)
+		}
+		if p, ok := errors.AsType[*mpicx.PropagatedError](signalled); !ok || p.Failures[0].Code != 5 {
+			return fmt.Errorf("on the world: %w", signalled)
+		}
+		return nil
 	})
 }
 
@@ -66,7 +54,7 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		synctest.Test(t, func(t *testing.T) {
 			first, second := errors.New("the first"), errors.New("the second")
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				child := dup(ctx, world)
 				var told error
 				if world.Rank() == 0 {
@@ -84,8 +72,7 @@ func TestCloseWaitsForWhatWasRaised(t *testing.T) {
 					return fmt.Errorf("Close: %w", told)
 				}
 				return child.Close(ctx)
-			}, mpicx.WithRanks(2), backend, hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return slowChannel{t} }))
-			require.NoError(t, err)
+			}, mpicx.WithRanks(2), backend, hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return slowChannel{t} })))
 		})
 	})
 }
@@ -117,27 +104,24 @@ func (l *slowListener) Take(from int, payload []byte) {
 // that it needs, ends with an error of its own: no rank is left to be told together.
 func TestADeathAfterClose(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			pair, err := world.Split(world.Rank()%2, 0).Get(ctx)
-			if err != nil {
-				return err
-			}
-			pending := mpicx.Recv(pair, []int{0}, pair.Size()-1, 0)
-			if err := pair.Close(ctx); err != nil || world.Rank() == 2 {
-				return err
-			}
-			if world.Rank() == 1 { // it is not concerned
-				return mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
-			}
-			defer mpicx.Send(world, []int{0}, 1, 0)
-			err = pending.Wait(ctx)
-			if died, ok := errors.AsType[*mpicx.ProcFailedError](err); err == nil || ok && err == error(died) {
-				return fmt.Errorf("got %w", err)
-			}
-			return nil
-		}, mpicx.WithRanks(3), backend)
-		require.NoError(t, err)
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		pair, err := world.Split(world.Rank()%2, 0).Get(ctx)
+		if err != nil {
+			return err
+		}
+		pending := mpicx.Recv(pair, []int{0}, pair.Size()-1, 0)
+		if err := pair.Close(ctx); err != nil || world.Rank() == 2 {
+			return err
+		}
+		if world.Rank() == 1 { // it is not concerned
+			return mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
+		}
+		defer mpicx.Send(world, []int{0}, 1, 0)
+		err = pending.Wait(ctx)
+		if died, ok := errors.AsType[*mpicx.ProcFailedError](err); err == nil || ok && err == error(died) {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
 	})
 }
 
@@ -153,18 +137,12 @@ func TestRevokeAfterClose(t *testing.T) {
 		switch world.Rank() {
 		case 0:
 			mpicx.Recv(world, []int{0}, 1, 0).MustWait(ctx)
-			if err := child.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(child.Revoke(ctx))
 		case 1:
 			pending := mpicx.Recv(child, []int{0}, 0, 0)
-			if err := child.Close(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(child.Close(ctx))
 			mpicx.Send(world, []int{1}, 0, 0).MustWait(ctx)
-			if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
-				return fmt.Errorf("got %w", err)
-			}
+			mpicx.Throw(expect(pending.Wait(ctx), mpicx.ErrRevoked))
 		case 2:
 			for r := range 2 {
 				mpicx.Recv(world, []int{0}, r, 0).MustWait(ctx)
@@ -183,7 +161,7 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		synctest.Test(t, func(t *testing.T) {
 			broken := make(chan struct{})
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				outer := dup(ctx, world)
 				closed, err := world.Split(world.Rank()/2, 0).Get(ctx) // ranks 0 and 1; rank 2
 				if err != nil {
@@ -208,8 +186,7 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 					return fmt.Errorf("got %w", err)
 				}
 				return nil
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+			}, mpicx.WithRanks(3), backend))
 		})
 	})
 }
@@ -219,30 +196,27 @@ func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 // then.
 func TestC4AfterClose(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			parent := dup(ctx, world)
-			child := dup(ctx, parent)
-			if world.Rank() == 1 {
-				_ = parent.Guard(ctx, func(context.Context) error { return errors.New("rank 1 leaves") })
-				mpicx.Recv(world, []int{0}, 0, 0).MustWait(ctx)
-				_ = world.SignalError(ctx, 5)
-				return nil
-			}
-			closing := child.Close(ctx)
-			if c, ok := errors.AsType[*mpicx.CommCorruptedError](closing); !ok || !c.Of(parent) {
-				return fmt.Errorf("Close: got %w", closing)
-			}
-			mpicx.Send(world, []int{1}, 1, 0) // a Wait could be told of the error that follows
-			for world.Err() == nil {
-				runtime.Gosched()
-			}
-			if err := child.Barrier().Wait(ctx); err != closing {
-				return fmt.Errorf("after Close: got %w", err)
-			}
-			return propagated(world.Barrier().Wait(ctx), 5)
-		}, mpicx.WithRanks(2), backend)
-		require.NoError(t, err)
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		parent := dup(ctx, world)
+		child := dup(ctx, parent)
+		if world.Rank() == 1 {
+			_ = parent.Guard(ctx, func(context.Context) error { return errors.New("rank 1 leaves") })
+			mpicx.Recv(world, []int{0}, 0, 0).MustWait(ctx)
+			_ = world.SignalError(ctx, 5)
+			return nil
+		}
+		closing := child.Close(ctx)
+		if c, ok := errors.AsType[*mpicx.CommCorruptedError](closing); !ok || !c.Of(parent) {
+			return fmt.Errorf("Close: got %w", closing)
+		}
+		mpicx.Send(world, []int{1}, 1, 0) // a Wait could be told of the error that follows
+		for world.Err() == nil {
+			runtime.Gosched()
+		}
+		if err := child.Barrier().Wait(ctx); err != closing {
+			return fmt.Errorf("after Close: got %w", err)
+		}
+		return propagated(world.Barrier().Wait(ctx), 5)
 	})
 }
 
@@ -253,14 +227,10 @@ func TestPendingOnAClosedCommunicator(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		dup := world.Dup().MustGet(ctx)
 		receive := mpicx.Recv(dup, []int{0}, 1-world.Rank(), 5) // of what is never sent
-		if err := dup.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(dup.Close(ctx))
 		if world.Rank() == 0 {
 			settle()
-			if err := propagated(world.SignalError(ctx, 7), 7); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
 			if done, err := receive.Test(); !done || propagated(err, 7) != nil {
 				return fmt.Errorf("after the error: done %t, %v", done, err)
 			}
@@ -296,9 +266,8 @@ func (c *counted) Close() error {
 func kept(t *testing.T, n int, backend string, fn func(context.Context, *mpicx.Comm) error) int {
 	t.Helper()
 	var open atomic.Int64
-	err := mpicx.Run(t.Context(), fn, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend),
-		hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm { return &counted{c, &open} }))
-	require.NoError(t, err)
+	require.NoError(t, mpicx.Run(t.Context(), fn, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend),
+		hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm { return &counted{c, &open} })))
 	return int(open.Load()) - n
 }
 
@@ -306,9 +275,7 @@ func kept(t *testing.T, n int, backend string, fn func(context.Context, *mpicx.C
 func TestClosedIsForgotten(t *testing.T) {
 	oneProcess(t)
 	programs := map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"dup": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Dup().MustGet(ctx).Close(ctx)
-		},
+		"dup": func(ctx context.Context, world *mpicx.Comm) error { return world.Dup().MustGet(ctx).Close(ctx) },
 		"split": func(ctx context.Context, world *mpicx.Comm) error {
 			return world.Split(world.Rank()%2, 0).MustGet(ctx).Close(ctx)
 		},
@@ -335,12 +302,7 @@ func TestClosedIsForgotten(t *testing.T) {
 		},
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
-			if err := c.Guard(ctx, func(ctx context.Context) error {
-				if c.Rank() == 0 {
-					return errors.New("some")
-				}
-				return c.Barrier().Wait(ctx)
-			}); err == nil {
+			if err := c.Guard(ctx, fails(c, 0, errors.New("some"))); err == nil {
 				return errors.New("some")
 			}
 			if err := c.Barrier().Wait(ctx); !corrupted(err) { // all have the verdict
@@ -357,9 +319,7 @@ func TestClosedIsForgotten(t *testing.T) {
 				}
 				require.Zero(t, kept(t, n, backend, func(ctx context.Context, world *mpicx.Comm) error {
 					for range 10 {
-						if err := program(ctx, world); err != nil {
-							return err
-						}
+						mpicx.Throw(program(ctx, world))
 					}
 					return nil
 				}), "%s, %s, %d ranks", name, backend, n)
@@ -388,9 +348,7 @@ func TestDupAndCloseAreFlat(t *testing.T) {
 			if i == rounds {
 				before = objects()
 			}
-			if err := world.Dup().MustGet(ctx).Close(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Dup().MustGet(ctx).Close(ctx))
 		}
 		return settled(func() error { // some are still under way
 			if grown := objects() - before; grown > 4*rounds { // one that is kept has 11

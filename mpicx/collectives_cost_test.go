@@ -75,71 +75,65 @@ func TestShortCollectivesAllocateNothing(t *testing.T) {
 		t.Skip("under the race detector pools lose what they have")
 	}
 	const times, calls = 50, 8
-	for _, n := range []int{1, 2, 3, 5} {
-		for _, op := range shortCollectives {
-			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-				b := newShortBuffers(n)
-				call := func() {
-					for i := range calls {
-						op.start(c, b, i%n).MustWait(ctx)
-						c.Barrier().MustWait(ctx) // so that none is ahead, whose messages would have to be kept
-					}
+	for n, op := range product([]int{1, 2, 3, 5}, shortCollectives) {
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			b := newShortBuffers(n)
+			call := func() {
+				for i := range calls {
+					op.start(c, b, i%n).MustWait(ctx)
+					c.Barrier().MustWait(ctx) // so that none is ahead, whose messages would have to be kept
 				}
-				if c.Rank() > 0 {
-					for range times + 1 { // AllocsPerRun makes one more
-						call()
-					}
-					return nil
+			}
+			if c.Rank() > 0 {
+				for range times + 1 { // AllocsPerRun makes one more
+					call()
 				}
-				futures := 2 * n * calls
-				require.Less(t, testing.AllocsPerRun(times, call), float64(futures/8+calls), "%s of %d ranks", op.name, n)
 				return nil
-			})
-		}
+			}
+			futures := 2 * n * calls
+			require.Less(t, testing.AllocsPerRun(times, call), float64(futures/8+calls), "%s of %d ranks", op.name, n)
+			return nil
+		})
 	}
 }
 
 // What serves again has no buffer of the program, however long no other operation comes.
 func TestCollectivesKeepNoBuffer(t *testing.T) {
 	oneProcess(t)
-	for _, n := range []int{1, 2, 5} {
-		for _, op := range shortCollectives {
-			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-				var buffers []weak.Pointer[float64]
-				func() {
-					b := newShortBuffers(n)
-					for _, buf := range [][]float64{b.one, b.result, b.all, b.spread} {
-						buffers = append(buffers, weak.Make(&buf[0]))
-					}
-					op.start(c, b, n-1).MustWait(ctx)
-				}()
-				runtime.GC()
-				for i, p := range buffers {
-					require.Nil(t, p.Value(), "buffer %d of %s of rank %d of %d", i, op.name, c.Rank(), n)
+	for n, op := range product([]int{1, 2, 5}, shortCollectives) {
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			var buffers []weak.Pointer[float64]
+			func() {
+				b := newShortBuffers(n)
+				for _, buf := range [][]float64{b.one, b.result, b.all, b.spread} {
+					buffers = append(buffers, weak.Make(&buf[0]))
 				}
-				return nil
-			})
-		}
+				op.start(c, b, n-1).MustWait(ctx)
+			}()
+			runtime.GC()
+			for i, p := range buffers {
+				require.Nil(t, p.Value(), "buffer %d of %s of rank %d of %d", i, op.name, c.Rank(), n)
+			}
+			return nil
+		})
 	}
 }
 
 // BenchmarkCollectives is one call of every rank. The first and the last rank are the root in turn.
 func BenchmarkCollectives(b *testing.B) {
-	for _, n := range []int{2, 8, 64} {
-		for _, op := range shortCollectives {
-			b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
-					buffers := newShortBuffers(n)
-					for i := range b.N {
-						op.start(c, buffers, i%2*(n-1)).MustWait(ctx)
-					}
-					return nil
-				}, mpicx.WithRanks(n))
-				if err != nil {
-					b.Fatal(err)
+	for n, op := range product([]int{2, 8, 64}, shortCollectives) {
+		b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
+			b.ReportAllocs()
+			err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
+				buffers := newShortBuffers(n)
+				for i := range b.N {
+					op.start(c, buffers, i%2*(n-1)).MustWait(ctx)
 				}
-			})
-		}
+				return nil
+			}, mpicx.WithRanks(n))
+			if err != nil {
+				b.Fatal(err)
+			}
+		})
 	}
 }

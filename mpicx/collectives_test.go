@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,9 +38,7 @@ func each(t *testing.T, fn func(ctx context.Context, c *mpicx.Comm, length int) 
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
 				for _, length := range lengths {
-					if err := fn(ctx, c, length); err != nil {
-						return fmt.Errorf("length %d: %w", length, err)
-					}
+					mpicx.Throw(explain(fn(ctx, c, length), "length %d", length))
 				}
 				return nil
 			})
@@ -259,28 +258,19 @@ func TestMismatchedCounts(t *testing.T) {
 			},
 		}
 		for name, op := range inOrder(operations) {
-			for odd := range 5 {
-				for _, by := range []int{-1, +1} {
-					t.Run(fmt.Sprintf("%s/%d/%d%+d", name, length, odd, by), func(t *testing.T) {
-						mpicxtest.Run(t, 5, func(ctx context.Context, c *mpicx.Comm) error {
-							err := c.TryAll(ctx, func(ctx context.Context) error {
-								n := length
-								if c.Rank() == odd {
-									n += by
-								}
-								return op(c, n).Wait(ctx)
-							})
-							p, is := errors.AsType[*mpicx.PropagatedError](err)
-							if !is {
-								return fmt.Errorf("got %v", err)
-							}
-							if f := p.Failures[0]; !strings.Contains(f.Message, "mpicx: "+strings.Fields(name)[0]) {
-								return fmt.Errorf("message %q", f.Message)
-							}
-							return exchange(ctx, c, 0)
-						})
+			for odd, by := range product(indices(5), []int{-1, +1}) {
+				t.Run(fmt.Sprintf("%s/%d/%d%+d", name, length, odd, by), func(t *testing.T) {
+					lengths := slices.Repeat([]int{length}, 5)
+					lengths[odd] += by
+					mpicxtest.Run(t, 5, func(ctx context.Context, c *mpicx.Comm) error {
+						err := c.TryAll(ctx, func(ctx context.Context) error { return op(c, lengths[c.Rank()]).Wait(ctx) })
+						mpicx.Throw(isA[*mpicx.PropagatedError](err))
+						if p := err.(*mpicx.PropagatedError); !strings.Contains(p.Failures[0].Message, "mpicx: "+strings.Fields(name)[0]) {
+							return fmt.Errorf("got %w", err)
+						}
+						return exchange(ctx, c, 0)
 					})
-				}
+				})
 			}
 		}
 	}

@@ -49,9 +49,7 @@ func TestC1Guard(t *testing.T) {
 					}
 				}
 				first := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-				if err := corruption(first, 1); err != nil {
-					return err
-				}
+				mpicx.Throw(corruption(first, 1))
 				if m := first.(*mpicx.CommCorruptedError).Failures[0].Message; m != messages[name] {
 					return fmt.Errorf("message %q", m)
 				}
@@ -122,22 +120,16 @@ func TestC2OwnErrorIsNotLost(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		synctest.Test(t, func(t *testing.T) {
 			errLocal := errors.New("no convergence")
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.ErrorContains(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				if world.Rank() == 2 {
 					time.Sleep(time.Second)
 					return errors.New("unwound")
 				}
-				err := world.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						return errLocal
-					}
-					return world.Barrier().Wait(ctx)
-				})
+				err := world.Try(ctx, fails(world, 1, errLocal))
 				require.NoError(t, corruption(err, 2))
 				require.Equal(t, world.Rank() == 1, errors.Is(err, errLocal))
 				return err
-			}, mpicx.WithRanks(3), backend)
-			require.ErrorContains(t, err, "rank 1: no convergence\nrank 2: unwound\nranks 0, 1: mpicx: communicator corrupted by rank 2: unwound")
+			}, mpicx.WithRanks(3), backend), "rank 1: no convergence\nrank 2: unwound\nranks 0, 1: mpicx: communicator corrupted by rank 2: unwound")
 		})
 	})
 }
@@ -174,13 +166,12 @@ func explode() { panic("boom") }
 func TestRunTellsOfGoexit(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.ErrorIs(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {
 				runtime.Goexit()
 			}
 			_ = world.Barrier().Wait(ctx)
 			return nil
-		}, mpicx.WithRanks(2), backend)
-		require.ErrorIs(t, err, mpicx.ErrGoexit)
+		}, mpicx.WithRanks(2), backend), mpicx.ErrGoexit)
 	})
 }

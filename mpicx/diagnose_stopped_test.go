@@ -34,9 +34,7 @@ func TestDiagnoseOfProcesses(t *testing.T) {
 		}
 		pid := []int{0}
 		mpicx.Recv(world, pid, 0, 2).MustWait(ctx)
-		if err := syscall.Kill(pid[0], syscall.SIGSTOP); err != nil {
-			return err
-		}
+		mpicx.Throw(syscall.Kill(pid[0], syscall.SIGSTOP))
 		found := ""
 		for begin := time.Now(); found != want && time.Since(begin) < time.Minute; {
 			asked, cancel := context.WithTimeout(ctx, time.Second)
@@ -45,9 +43,7 @@ func TestDiagnoseOfProcesses(t *testing.T) {
 			found = d.String()
 		}
 		mpicxtest.Hand(found)
-		if err := syscall.Kill(pid[0], syscall.SIGCONT); err != nil {
-			return err
-		}
+		mpicx.Throw(syscall.Kill(pid[0], syscall.SIGCONT))
 		for _, r := range []int{0, 1, 4} {
 			mpicx.Send(world, []int{0}, r, 1).MustWait(ctx)
 		}

@@ -131,12 +131,7 @@ var hangs = map[string]hang{
 		return world.Barrier().Wait(ctx)
 	}, "ranks 0, 1: Barrier #2 on world; rank 2: Barrier #1 on world.split1(1); rank 3: Recv from rank 0, tag 4 on world.split1(1); the first that differs is rank 2"},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
-		_ = world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				return errors.New("bad input")
-			}
-			return world.Barrier().Wait(ctx)
-		})
+		_ = world.Try(ctx, fails(world, 1, errors.New("bad input")))
 		return mpicx.Recv(world, []int{0}, 1-world.Rank(), 0).Wait(ctx)
 	}, "rank 0: Recv from rank 1, tag 0 on world, epoch 1; rank 1: Recv from rank 0, tag 0 on world, epoch 1; the first that differs is rank 1"},
 	"no Close at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
@@ -164,27 +159,28 @@ func TestDiagnoseHangs(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					found := make(chan string, 2)
 					_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-						if world.Rank() < 2 {
-							go func() {
-								time.Sleep(time.Duration(world.Rank()+1) * time.Second)
-								d, err := world.Diagnose(ctx)
-								if err == nil {
-									found <- d.String()
-								}
-								if world.Rank() == 1 {
-									_ = world.SignalError(ctx, 1)
-								}
-							}()
-						}
+						go h.ask(ctx, world, found)
 						return h.program(ctx, world)
 					}, backend, mpicx.WithRanks(h.ranks))
-					for range 2 {
-						require.Equal(t, h.want, <-found)
-					}
+					require.Equal(t, []string{h.want, h.want}, []string{<-found, <-found})
 				})
 			})
 		}
 	})
+}
+
+// ask diagnoses the hang at ranks 0 and 1, one after the other, and ends it then.
+func (h *hang) ask(ctx context.Context, world *mpicx.Comm, found chan<- string) {
+	if world.Rank() > 1 {
+		return
+	}
+	time.Sleep(time.Duration(world.Rank()+1) * time.Second)
+	if d, err := world.Diagnose(ctx); err == nil {
+		found <- d.String()
+	}
+	if world.Rank() == 1 {
+		_ = world.SignalError(ctx, 1)
+	}
 }
 
 // The same with ranks that are processes, which mpicxrun or another launcher has started.
@@ -245,42 +241,42 @@ func TestDiagnoseInSpiteOfDeaths(t *testing.T) {
 		t.Skip("the black channel sees no death")
 	}
 	for n := 2; n <= 4; n++ {
-		for asks := range n {
-			for dies := range n {
-				if dies == asks {
-					continue
-				}
-				for k := 1; ; k++ {
-					var found *mpicx.Diagnosis
-					plan := fmt.Sprintf("kill %d in diagnose message %d", dies, k)
-					killed := mpicxtest.RunFaults(t, n, plan, func(ctx context.Context, world *mpicx.Comm) error {
-						world.SetErrhandler(mpicx.ErrorsReturn)
-						f := mpicx.Recv(world, []int{0}, world.Rank(), 5) // from itself
-						if world.Rank() == asks {
-							var err error
-							go func() {
-								settle()
-								begin := time.Now()
-								found, err = world.Diagnose(ctx)
-								require.NoError(t, err)
-								require.Zero(t, time.Since(begin))
-								_ = world.Revoke(ctx)
-							}()
-						}
-						_ = f.Wait(ctx)
-						return nil
-					})
-					if len(killed) == 0 {
-						break
-					}
-					require.Equal(t, []int{dies}, killed)
-					require.Empty(t, found.NoAnswer, "%s: %v", plan, found)
-					require.Equal(t, []int{dies}, found.Dead, "%s: %v", plan, found)
-					require.Equal(t, n-1, answered(found), "%s: %v", plan, found)
-				}
+		for asks, dies := range product(indices(n), indices(n)) {
+			for k := 1; asks != dies && diagnosedWhileOneDies(t, n, asks, dies, k); k++ {
 			}
 		}
 	}
+}
+
+// diagnosedWhileOneDies has a rank ask while another one dies at its k-th message, and says whether it has sent that.
+func diagnosedWhileOneDies(t *testing.T, n, asks, dies, k int) bool {
+	var found *mpicx.Diagnosis
+	plan := fmt.Sprintf("kill %d in diagnose message %d", dies, k)
+	killed := mpicxtest.RunFaults(t, n, plan, func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		f := mpicx.Recv(world, []int{0}, world.Rank(), 5) // from itself
+		if world.Rank() == asks {
+			go func() {
+				var err error
+				settle()
+				begin := time.Now()
+				found, err = world.Diagnose(ctx)
+				require.NoError(t, err)
+				require.Zero(t, time.Since(begin))
+				_ = world.Revoke(ctx)
+			}()
+		}
+		_ = f.Wait(ctx)
+		return nil
+	})
+	if len(killed) == 0 {
+		return false
+	}
+	require.Equal(t, []int{dies}, killed)
+	require.Empty(t, found.NoAnswer, "%s: %v", plan, found)
+	require.Equal(t, []int{dies}, found.Dead, "%s: %v", plan, found)
+	require.Equal(t, n-1, answered(found), "%s: %v", plan, found)
+	return true
 }
 
 // It works on a communicator that nothing else works on, and on one that not all have made.
@@ -297,12 +293,7 @@ func TestDiagnoseOfWhatIsBroken(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		err := world.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				return fmt.Errorf("bad input")
-			}
-			return world.Barrier().Wait(ctx)
-		})
+		err := world.Guard(ctx, fails(world, 1, fmt.Errorf("bad input")))
 		require.Error(t, err)
 		settle()
 		d, err := world.Diagnose(ctx)
@@ -323,9 +314,7 @@ func TestDiagnoseRefused(t *testing.T) {
 		_, err := world.Diagnose(nil) //nolint:staticcheck // this is what is tested
 		require.ErrorContains(t, err, "Diagnose: nil context")
 		dup := world.Dup().MustGet(ctx)
-		if err := dup.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(dup.Close(ctx))
 		_, err = dup.Diagnose(ctx)
 		require.ErrorContains(t, err, "world.dup1 is closed")
 		if world.Rank() == 0 {

@@ -89,9 +89,7 @@ func TestNilCommunicator(t *testing.T) {
 		none := world.Split(mpicx.Undefined, 0).MustGet(ctx)
 		for name, f := range begun(none) {
 			op, _, _ := strings.Cut(name, " ")
-			if err := isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what))
 			if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
 				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
 			}
@@ -128,16 +126,12 @@ func TestClosedCommunicator(t *testing.T) {
 		for name, f := range begun(dup) {
 			op, _, _ := strings.Cut(name, " ")
 			const class, what = mpicx.ClassComm, "world.dup1 is closed"
-			if err := isMPIError(f.Wait(ctx), op, class, what); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(f.Wait(ctx), op, class, what))
 			if done, err := f.Test(); !done || isMPIError(err, op, class, what) != nil {
 				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
 			}
 		}
-		if err := isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, "world.dup1 is closed already"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, "world.dup1 is closed already"))
 		return world.Barrier().Wait(ctx)
 	})
 }
@@ -174,9 +168,7 @@ func TestHugeCounts(t *testing.T) {
 					"Scatterv":          mpicx.Scatterv(world, buf, test.counts, one, rank),
 				}
 				for op, f := range fs {
-					if err := isMPIError(f.Wait(ctx), op, test.class, test.want); err != nil {
-						return err
-					}
+					mpicx.Throw(isMPIError(f.Wait(ctx), op, test.class, test.want))
 				}
 				return isMPIError(mpicx.Alltoallv(world, buf, good, make([]int, 4), test.counts).Wait(ctx), "Alltoallv", test.class, test.want)
 			})
@@ -201,14 +193,10 @@ func TestNilFunction(t *testing.T) {
 			"ScanValue":              mpicx.ScanValue[int](world, 1, nil),
 			"ExscanValue":            mpicx.ExscanValue[int](world, 1, nil),
 		} {
-			if err := isMPIError(f.Wait(ctx), op, mpicx.ClassOp, "nil function, expected one that combines two elements of type int"); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassOp, "nil function, expected one that combines two elements of type int"))
 		}
 		value := mpicx.AllreduceValue[string](world, "", nil)
-		if err := isMPIError(value.Wait(ctx), "AllreduceValue", mpicx.ClassOp, "nil function, expected one that combines two elements of type string"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(value.Wait(ctx), "AllreduceValue", mpicx.ClassOp, "nil function, expected one that combines two elements of type string"))
 		f := mpicx.AllreduceFunc[string](world, []string{""}, make([]string, 1), nil)
 		return isMPIError(f.Wait(ctx), "AllreduceFunc", mpicx.ClassOp, "nil function, expected one that combines two elements of type string")
 	})
@@ -312,9 +300,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 		if err := future.WaitAll(gone, all...); fmt.Sprint(err) != "mpicx: Recv from rank 0, tag 7 on world: out of patience" {
 			return fmt.Errorf("WaitAll: %w", err)
 		}
-		if err := future.WaitAll(ctx, all...); err != nil {
-			return err
-		}
+		mpicx.Throw(future.WaitAll(ctx, all...))
 		// In a Try the text goes to the others, too. (They are in none, and get it later.)
 		f := mpicx.Recv(world, []int{0}, peer, 11)
 		late, cancelLate := context.WithTimeout(ctx, time.Second)

@@ -46,7 +46,7 @@ type orders struct{ begin, last []int }
 
 // permutations calls f with each order of n.
 func permutations(n int, f func(order []int)) {
-	order := upToN(n)
+	order := indices(n)
 	var from func(int)
 	from = func(k int) {
 		if k == n {
@@ -61,55 +61,50 @@ func permutations(n int, f func(order []int)) {
 	from(0)
 }
 
-func upToN(n int) (all []int) {
-	for i := range n {
-		all = append(all, i)
-	}
-	return all
-}
-
 // TestExhaustiveGoroutines has two goroutines at each rank, in every order of beginning, and of
 // returning at each rank.
 func TestExhaustiveGoroutines(t *testing.T) {
 	fakeTime(t)
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		t.Run(backend, func(t *testing.T) {
-			t.Run("two ranks", func(t *testing.T) { // all deeds
-				t.Parallel()
-				runs := 0
-				for number := range deeds * deeds * deeds * deeds {
-					p := pairs{{number % deeds, number / deeds % deeds}, {number / deeds / deeds % deeds, number / deeds / deeds / deeds}}
-					if p[0][0] > p[0][1] || p[1][0] > p[1][1] || p[1][0] > signals || p[0][0] > p[1][0] && p[0][0] <= signals || p[0][0] == raises && !p[0][1].ends() || p[1][0] == raises && !p[1][1].ends() {
-						continue // as another with goroutines or ranks exchanged, or nobody raises, or one waits for the other
-					}
-					permutations(4, func(begin []int) {
-						for last := range 4 {
-							if testing.Short() || buildtags.Race { // a part
-								if runs++; runs%7 != 0 {
-									continue
-								}
-							}
-							p.play(t, backend, orders{begin, []int{last % 2, last / 2}})
-						}
-					})
+			t.Run("two ranks", func(t *testing.T) { t.Parallel(); everyTwoRanks(t, backend) })
+			t.Run("three ranks", func(t *testing.T) { t.Parallel(); everyThreeRanks(t, backend) })
+		})
+	}
+}
+
+// everyTwoRanks plays all deeds of two ranks; where time is short, a part.
+func everyTwoRanks(t *testing.T, backend string) {
+	runs := 0
+	for number := range deeds * deeds * deeds * deeds {
+		p := pairs{{number % deeds, number / deeds % deeds}, {number / deeds / deeds % deeds, number / deeds / deeds / deeds}}
+		if p[0][0] > p[0][1] || p[1][0] > p[1][1] || p[1][0] > signals || p[0][0] > p[1][0] && p[0][0] <= signals || p[0][0] == raises && !p[0][1].ends() || p[1][0] == raises && !p[1][1].ends() {
+			continue // as another with goroutines or ranks exchanged, or nobody raises, or one waits for the other
+		}
+		permutations(4, func(begin []int) {
+			for last := range 4 {
+				if runs++; (testing.Short() || buildtags.Race) && runs%7 != 0 {
+					continue
 				}
-			})
-			t.Run("three ranks", func(t *testing.T) { // one goroutine raises
-				t.Parallel()
-				runs := 0
-				for number := range 2 * deeds * deeds * deeds {
-					how, beside, a, b := number%2, number/2%deeds, number/2/deeds%deeds, number/2/deeds/deeds
-					if a > b || a < waits || beside < waits || beside != a && beside != b || how == raises && !beside.ends() {
-						continue
-					}
-					permutations(6, func(begin []int) {
-						if runs++; (testing.Short() || buildtags.Race) && runs%17 != 0 {
-							return
-						}
-						pairs{{a, b}, {how, beside}, {b, a}}.play(t, backend, orders{begin, []int{runs % 2, runs / 2 % 2, runs / 4 % 2}})
-					})
-				}
-			})
+				p.play(t, backend, orders{begin, []int{last % 2, last / 2}})
+			}
+		})
+	}
+}
+
+// everyThreeRanks plays all deeds of three ranks of which one goroutine raises; where time is short, a part.
+func everyThreeRanks(t *testing.T, backend string) {
+	runs := 0
+	for number := range 2 * deeds * deeds * deeds {
+		how, beside, a, b := number%2, number/2%deeds, number/2/deeds%deeds, number/2/deeds/deeds
+		if a > b || a < waits || beside < waits || beside != a && beside != b || how == raises && !beside.ends() {
+			continue
+		}
+		permutations(6, func(begin []int) {
+			if runs++; (testing.Short() || buildtags.Race) && runs%17 != 0 {
+				return
+			}
+			pairs{{a, b}, {how, beside}, {b, a}}.play(t, backend, orders{begin, []int{runs % 2, runs / 2 % 2, runs / 4 % 2}})
 		})
 	}
 }

@@ -94,9 +94,7 @@ func TestReductionThatWaits(t *testing.T) {
 							calls.call(world)
 							return a + b
 						})
-						if err := f.Wait(ctx); err != nil {
-							return err
-						}
+						mpicx.Throw(f.Wait(ctx))
 						return world.Barrier().Wait(ctx)
 					})
 					p, is := err.(*mpicx.PropagatedError)
@@ -164,9 +162,7 @@ func TestNilCommunicatorsMethods(t *testing.T) {
 			"Agree":       none.Agree(1).Wait(ctx),
 			"Shrink":      none.Shrink().Wait(ctx),
 		} {
-			if err := isMPIError(err, op, mpicx.ClassComm, what); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, what))
 		}
 		for name, call := range map[string]func(){
 			"Revoked":       func() { none.Revoked() },
@@ -213,9 +209,7 @@ func TestNilArguments(t *testing.T) {
 			"Close":       world.Close(none),
 			"Run":         mpicx.Run(none, func(context.Context, *mpicx.Comm) error { return nil }),
 		} {
-			if err := isMPIError(err, op, mpicx.ClassOther, "nil context"); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, op, mpicx.ClassOther, "nil context"))
 		}
 		for op, err := range map[string]error{
 			"Try":    world.Try(ctx, nil),
@@ -223,13 +217,9 @@ func TestNilArguments(t *testing.T) {
 			"Guard":  world.Guard(ctx, nil),
 			"Run":    mpicx.Run(ctx, nil),
 		} {
-			if err := isMPIError(err, op, mpicx.ClassOther, "nil function"); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, op, mpicx.ClassOther, "nil function"))
 		}
-		if err := isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "nil error"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "nil error"))
 		mpicx.Throw(nil) // throws nothing
 		return world.Barrier().Wait(ctx)
 	})
@@ -250,16 +240,12 @@ func TestClosedCommunicatorsMethods(t *testing.T) {
 		}
 		sent := mpicx.Send(dup, []int{7}, 1-dup.Rank(), 0)
 		got := mpicx.RecvSlice[int](dup, 1-dup.Rank(), 0)
-		if err := errors.Join(got.Wait(ctx), dup.Close(ctx)); err != nil {
-			return err
-		}
+		mpicx.Throw(errors.Join(got.Wait(ctx), dup.Close(ctx)))
 		for op, err := range map[string]error{
 			"Signal": dup.Signal(ctx, errors.New("some")),
 			"Err":    dup.Err(),
 		} {
-			if err := isMPIError(err, op, mpicx.ClassComm, "world.dup1 is closed"); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, "world.dup1 is closed"))
 		}
 		v, err := got.Get(ctx)
 		if err := errors.Join(err, sent.Wait(ctx)); err != nil || len(v) != 1 || v[0] != 7 {

@@ -34,13 +34,9 @@ func TestD1ParentInterruptsChild(t *testing.T) {
 		} else {
 			err = mpicx.Recv(part, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		}
-		if err := propagated(err, 9); err != nil {
-			return err
-		}
+		mpicx.Throw(propagated(err, 9))
 		for i, c := range []*mpicx.Comm{part, dup, world} {
-			if err := exchange(ctx, c, i); err != nil {
-				return fmt.Errorf("%v: %w", c, err)
-			}
+			mpicx.Throw(explain(exchange(ctx, c, i), "%v", c))
 		}
 		return nil
 	})
@@ -51,17 +47,12 @@ func TestD1NamesDoNotComeAgain(t *testing.T) {
 	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
 		var comms [3]*mpicx.Comm
 		for i := range comms { // before, in between, and after
-			err := world.TryAll(ctx, func(ctx context.Context) (err error) {
+			mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
 				comms[i], err = world.Dup().Get(ctx)
 				return err
-			})
-			if err != nil {
-				return nil, err
-			}
+			}))
 			for code := range 128 {
-				if err := signalled(ctx, world, code); err != nil {
-					return nil, err
-				}
+				mpicx.Throw(signalled(ctx, world, code))
 			}
 		}
 		old, young := comms[0], comms[2]
@@ -73,9 +64,7 @@ func TestD1NamesDoNotComeAgain(t *testing.T) {
 		if err := future.WaitAll(ctx, received...); err != nil || got[0] != 1 || got[1] != 2 {
 			return nil, fmt.Errorf("%v, %v", got, err)
 		}
-		if err := young.Barrier().Wait(ctx); err != nil {
-			return nil, err
-		}
+		mpicx.Throw(young.Barrier().Wait(ctx))
 		return nil, signalled(ctx, old, 7)
 	})
 }
@@ -85,7 +74,7 @@ func TestD1NamesDoNotComeAgain(t *testing.T) {
 func TestD1Generations(t *testing.T) {
 	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
 		comms := []*mpicx.Comm{world}
-		err := world.TryAll(ctx, func(ctx context.Context) error {
+		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
 			for len(comms) < 16 {
 				c := comms[len(comms)-1].Dup().MustGet(ctx)
 				comms = append(comms, c)
@@ -98,14 +87,9 @@ func TestD1Generations(t *testing.T) {
 				}
 			}
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 		for code, c := range comms {
-			if err := signalled(ctx, c, code+1); err != nil {
-				return nil, err
-			}
+			mpicx.Throw(signalled(ctx, c, code+1))
 		}
 		return nil, comms[15].Barrier().Wait(ctx)
 	})
@@ -123,21 +107,13 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 			// Rank 0 resolves an error of the child while rank 1, its other member,
 			// is blocked in the parent, in what rank 0 does after.
 			if me == 0 {
-				if err := propagated(child.SignalError(ctx, round), round); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(child.SignalError(ctx, round), round))
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return fmt.Errorf("round %d, parent: %w", round, err)
-			}
+			mpicx.Throw(explain(world.Barrier().Wait(ctx), "round %d, parent", round))
 			if me == 1 { // it gets the child's error at its next operation there
-				if err := propagated(child.Barrier().Wait(ctx), round); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(child.Barrier().Wait(ctx), round))
 			}
-			if err := exchange(ctx, child, round); err != nil {
-				return err
-			}
+			mpicx.Throw(exchange(ctx, child, round))
 			// And the other way round: rank 3 is blocked in the child.
 			settle()
 			switch me {
@@ -149,9 +125,7 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 			if p, is := err.(*mpicx.PropagatedError); !is || len(p.Failures) == 0 {
 				return fmt.Errorf("round %d, child: %w", round, err)
 			}
-			if err := exchange(ctx, world, round); err != nil {
-				return err
-			}
+			mpicx.Throw(exchange(ctx, world, round))
 			settle()
 		}
 		return nil
@@ -172,15 +146,11 @@ func TestCorruptedFamilies(t *testing.T) {
 			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
 		}
 		err = mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		if err := corruption(err, 1); err != nil {
-			return err
-		}
+		mpicx.Throw(corruption(err, 1))
 		if world.Rank() < 2 {
 			return corruption(child.Barrier().Wait(ctx), 1)
 		}
-		if err := corruption(world.Barrier().Wait(ctx), 1); err != nil {
-			return err
-		}
+		mpicx.Throw(corruption(world.Barrier().Wait(ctx), 1))
 		return exchange(ctx, child, 0)
 	})
 }
@@ -189,12 +159,7 @@ func TestCorruptedFamilies(t *testing.T) {
 func TestCorruptedChild(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child := world.Dup().MustGet(ctx)
-		_ = child.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				return errors.New("unwound")
-			}
-			return child.Barrier().Wait(ctx)
-		})
+		_ = child.Guard(ctx, fails(child, 0, errors.New("unwound")))
 		if err := corruption(child.Barrier().Wait(ctx), 0); err != nil {
 			// The others leave Guard by the error too, before or after the verdict.
 			if c, is := errors.AsType[*mpicx.CommCorruptedError](child.Err()); !is || c.Failures[0].Rank != 0 {
@@ -237,9 +202,7 @@ func TestErrorsNameWhatIsWrong(t *testing.T) {
 	oneProcess(t)
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		child := dup(ctx, world)
-		if err := child.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(child.Close(ctx))
 		for op, err := range map[string]error{"Agree": child.Agree(1).Wait(ctx), "Shrink": child.Shrink().Wait(ctx)} {
 			if m, ok := errors.AsType[*mpicx.MPIError](err); !ok || m.Op != op {
 				return fmt.Errorf("%s: got %w", op, err)

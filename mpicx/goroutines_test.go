@@ -19,6 +19,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
+// A scope is Try, TryAll or Guard.
+type scope = func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error
+
 // caught is a function for an error group that may throw.
 func caught(fn func()) func() error {
 	return func() (err error) {
@@ -32,11 +35,9 @@ func caught(fn func()) func() error {
 // of the group stop with its context.
 func TestGoroutineThrows(t *testing.T) {
 	for name, fail := range map[string]func() error{
-		"throws":  caught(func() { mpicx.Throw(&placeError{1, 7}) }),
-		"returns": func() error { return &placeError{1, 7} },
-		"MustWait": caught(func() {
-			future.Failed[int](&placeError{1, 7}).MustWait(context.Background())
-		}),
+		"throws":   caught(func() { mpicx.Throw(&placeError{1, 7}) }),
+		"returns":  func() error { return &placeError{1, 7} },
+		"MustWait": caught(func() { future.Failed[int](&placeError{1, 7}).MustWait(context.Background()) }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
@@ -48,9 +49,7 @@ func TestGoroutineThrows(t *testing.T) {
 					}
 					return g.Wait()
 				})
-				if err := propagated(err, 107); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 107))
 				if _, own := errors.AsType[*placeError](err); own != (world.Rank() == 1) {
 					return fmt.Errorf("the cause is found: %v", own)
 				}
@@ -65,36 +64,32 @@ func TestGoroutineThrows(t *testing.T) {
 func TestGoroutineIsTold(t *testing.T) {
 	fakeTime(t)
 	for _, first := range []string{"who waits", "who computes"} {
-		t.Run(first, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				err := world.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						settle()
-						return &placeError{1, 7}
-					}
-					g, ctx := errgroup.WithContext(ctx)
-					g.Go(func() (err error) {
-						defer future.Catch(&err)
-						err = world.Barrier().Wait(ctx)
-						if first == "who computes" {
-							settle()
-						}
-						return err
-					})
-					g.Go(func() error {
-						<-ctx.Done()
-						if first == "who waits" {
-							settle()
-						}
-						return fmt.Errorf("the computation has been stopped: %w", ctx.Err())
-					})
-					return g.Wait()
-				})
-				if err := propagated(err, 107); err != nil {
-					return err
+		later := func(who string) {
+			if first != who {
+				settle()
+			}
+		}
+		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					settle()
+					return &placeError{1, 7}
 				}
-				return exchange(ctx, world, 0) // it would report another
+				g, ctx := errgroup.WithContext(ctx)
+				g.Go(func() error {
+					err := world.Barrier().Wait(ctx)
+					later("who waits")
+					return err
+				})
+				g.Go(func() error {
+					<-ctx.Done()
+					later("who computes")
+					return fmt.Errorf("the computation has been stopped: %w", ctx.Err())
+				})
+				return g.Wait()
 			})
+			mpicx.Throw(explain(propagated(err, 107), "%s is first", first))
+			return exchange(ctx, world, 0) // it would report another
 		})
 	}
 }
@@ -116,9 +111,7 @@ func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
 				}
 				return world.Barrier().Wait(ctx)
 			})
-			if err := propagated(inner, 107); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(inner, 107))
 			if world.Rank() == 0 {
 				return context.Cause(ctx)
 			}
@@ -146,25 +139,17 @@ func TestGoroutinePanics(t *testing.T) {
 		}))
 		return g.Wait()
 	}
-	for name, scope := range map[string]func(context.Context, *mpicx.Comm) error{
-		"Run": run,
-		"Guard": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Guard(ctx, func(ctx context.Context) error { return run(ctx, world) })
-		},
-		"Try": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Try(ctx, func(ctx context.Context) error { return run(ctx, world) })
-		},
-		"TryAll": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.TryAll(ctx, func(ctx context.Context) error { return run(ctx, world) })
-		},
-		"thrown": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Try(ctx, func(ctx context.Context) error { mpicx.Throw(run(ctx, world)); return nil })
+	for name, around := range map[string]scope{
+		"Run":   func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) },
+		"Guard": (*mpicx.Comm).Guard, "Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll,
+		"thrown": func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error {
+			return c.Try(ctx, func(ctx context.Context) error { mpicx.Throw(fn(ctx)); return nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var corruptions atomic.Int32
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				err := scope(ctx, world)
+				err := around(world, ctx, func(ctx context.Context) error { return run(ctx, world) })
 				if corrupted(err) {
 					corruptions.Add(1)
 				}
@@ -238,9 +223,7 @@ func TestCallbackInAGoroutine(t *testing.T) {
 			}
 			err := world.Try(ctx, solve)
 			if round == 1 {
-				if err := propagated(err, 105); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 105))
 			} else if err != nil {
 				return err
 			}
@@ -254,44 +237,47 @@ func TestCallbackInAGoroutine(t *testing.T) {
 // before or after that (P8).
 func TestGoroutineIsInAScope(t *testing.T) {
 	oneProcess(t)
-	type scope = func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error
 	none := func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
 	for outer, around := range map[string]scope{"Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
 		for inner, inside := range map[string]scope{"no scope": none, "Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
-			for _, sibling := range []bool{false, true} {
-				for begins, delays := range map[string][2]time.Duration{"first": {1, 0}, "before": {0, 1}, "after": {0, 2 * time.Second}} {
-					t.Run(fmt.Sprintf("%s in %s, sibling %v, %s", inner, outer, sibling, begins), func(t *testing.T) {
-						onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error {
-							a, b := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
-							on := map[bool]*mpicx.Comm{false: a, true: b}[sibling]
-							err := around(a, ctx, func(ctx context.Context) error {
-								if world.Rank() == 0 {
-									settle()
-									return errors.New("lost")
-								}
-								var g errgroup.Group
-								g.Go(func() error {
-									time.Sleep(delays[0])
-									return a.Barrier().Wait(ctx)
-								})
-								g.Go(func() error {
-									time.Sleep(delays[1])
-									return inside(on, ctx, func(ctx context.Context) error { return mpicx.Recv(on, []int{0}, 0, 9).Wait(ctx) })
-								})
-								return g.Wait()
-							})
-							if err == nil || !strings.Contains(err.Error(), "lost") {
-								return fmt.Errorf("got %v, expected the error of rank 0", err)
-							}
-							world.Barrier().MustWait(ctx)
-							mpicx.Send(b, []int{1}, 1-world.Rank(), 9) // what is pending needs no rank that has returned
-							return world.Barrier().Wait(ctx)
-						})
+			// Which goroutine begins first, or a second after the other.
+			for sibling, delays := range product([]bool{false, true}, [][2]time.Duration{{1, 0}, {0, 1}, {0, 2 * time.Second}}) {
+				t.Run(fmt.Sprintf("%s in %s, sibling %v, delays %v", inner, outer, sibling, delays), func(t *testing.T) {
+					onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error {
+						return inAScope(ctx, world, around, inside, sibling, delays)
 					})
-				}
+				})
 			}
 		}
 	}
+}
+
+// inAScope has rank 0 fail in a scope in which one goroutine of rank 1 waits, and another one in a scope of its own.
+func inAScope(ctx context.Context, world *mpicx.Comm, around, inside scope, sibling bool, delays [2]time.Duration) error {
+	a, b := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
+	on := map[bool]*mpicx.Comm{false: a, true: b}[sibling]
+	err := around(a, ctx, func(ctx context.Context) error {
+		if world.Rank() == 0 {
+			settle()
+			return errors.New("lost")
+		}
+		var g errgroup.Group
+		g.Go(func() error {
+			time.Sleep(delays[0])
+			return a.Barrier().Wait(ctx)
+		})
+		g.Go(func() error {
+			time.Sleep(delays[1])
+			return inside(on, ctx, func(ctx context.Context) error { return mpicx.Recv(on, []int{0}, 0, 9).Wait(ctx) })
+		})
+		return g.Wait()
+	})
+	if err == nil || !strings.Contains(err.Error(), "lost") {
+		return fmt.Errorf("got %v, expected the error of rank 0", err)
+	}
+	world.Barrier().MustWait(ctx)
+	mpicx.Send(b, []int{1}, 1-world.Rank(), 9) // what is pending needs no rank that has returned
+	return world.Barrier().Wait(ctx)
 }
 
 // A goroutine that has outlived its Try gets the error that has ended its operation, however late it asks and

@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -151,12 +150,8 @@ func TestCreate(t *testing.T) {
 		if got := c.Group().TranslateRanks(indices(c.Size()), all); !slices.Equal(got, want) || c.Rank() != g.Rank() || c.Group().Compare(g) != mpicx.Identical {
 			return fmt.Errorf("members %v, expected %v", got, want)
 		}
-		if err := exchange(ctx, c, 1); err != nil {
-			return err
-		}
-		if err := c.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(exchange(ctx, c, 1))
+		mpicx.Throw(c.Close(ctx))
 		// Who is in none.
 		if world.Rank() == 2 {
 			g = nil
@@ -188,14 +183,10 @@ func TestCreateDiffers(t *testing.T) {
 			},
 		} {
 			t.Run(what, func(t *testing.T) {
-				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					c, err := world.Create(of(world.Rank(), world.Group())).Get(ctx)
-					if _, is := errors.AsType[*mpicx.MPIError](err); !is {
-						return fmt.Errorf("%v, %w", c, err)
-					}
+				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					mpicx.Throw(isA[*mpicx.MPIError](world.Create(of(world.Rank(), world.Group())).Wait(ctx)))
 					return exchange(ctx, world, 1)
-				}, mpicx.WithRanks(3), backend)
-				require.NoError(t, err)
+				}, mpicx.WithRanks(3), backend))
 			})
 		}
 	})
@@ -261,39 +252,35 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 
 // The ranks on the same machine, on the world and on communicators derived from it.
 func TestSplitShared(t *testing.T) {
-	for _, backend := range []string{"blackchannel", "ulfm"} {
-		for _, machines := range []int{1, 3, 7} {
-			for _, n := range fitting(1, 4, 7) {
-				wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
-				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					me := world.Rank()
-					// Ranks of the world that share c with me, by falling rank of c, where most have their number.
-					check := func(c *mpicx.Comm, in func(rank int) bool) error {
-						shared, err := c.SplitShared(-c.Rank()).Get(ctx)
-						if err != nil {
-							return err
-						}
-						var want []int
-						for r := n - 1; r >= 0; r-- {
-							if in(r) && r%machines == me%machines {
-								want = append(want, r)
-							}
-						}
-						got, err := mpicx.AllgatherValue(shared, me).Get(ctx)
-						if err != nil || !slices.Equal(got, want) {
-							return fmt.Errorf("%v has ranks %v, expected %v: %w", shared, got, want, err)
-						}
-						return shared.Close(ctx)
-					}
-					if err := check(world, func(int) bool { return true }); err != nil {
+	for backend, machines := range product([]string{"blackchannel", "ulfm"}, []int{1, 3, 7}) {
+		for _, n := range fitting(1, 4, 7) {
+			wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				// Ranks of the world that share c with me, by falling rank of c, where most have their number.
+				check := func(c *mpicx.Comm, in func(rank int) bool) error {
+					shared, err := c.SplitShared(-c.Rank()).Get(ctx)
+					if err != nil {
 						return err
 					}
-					half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
-					return check(half, func(rank int) bool { return rank%2 == me%2 })
-				}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap)
-				if err != nil {
-					t.Fatalf("%s, %d ranks on %d machines: %v", backend, n, machines, err)
+					var want []int
+					for r := n - 1; r >= 0; r-- {
+						if in(r) && r%machines == me%machines {
+							want = append(want, r)
+						}
+					}
+					got, err := mpicx.AllgatherValue(shared, me).Get(ctx)
+					if err != nil || !slices.Equal(got, want) {
+						return fmt.Errorf("%v has ranks %v, expected %v: %w", shared, got, want, err)
+					}
+					return shared.Close(ctx)
 				}
+				mpicx.Throw(check(world, func(int) bool { return true }))
+				half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
+				return check(half, func(rank int) bool { return rank%2 == me%2 })
+			}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap)
+			if err != nil {
+				t.Fatalf("%s, %d ranks on %d machines: %v", backend, n, machines, err)
 			}
 		}
 	}
@@ -323,9 +310,7 @@ func TestSplitSpace(t *testing.T) {
 				if i%2 > 0 {
 					color = world.Rank() % width
 				}
-				if _, err := world.Split(color, 0).Get(ctx); err != nil {
-					return err
-				}
+				world.Split(color, 0).MustWait(ctx)
 			}
 			read(&after)
 			return nil

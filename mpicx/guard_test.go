@@ -39,21 +39,19 @@ func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for n := 3; n <= 5; n++ {
-			for signals := range n {
-				for who := range n {
-					if who == signals {
-						continue
-					}
-					waitInGuard(t, n, who, backend, func(world *mpicx.Comm) error {
-						switch world.Rank() {
-						case signals:
-							return world.SignalError(context.Background(), 5)
-						case who:
-							time.Sleep(time.Second) // of the bubble: all have heard of the signal
-						}
-						return nil
-					})
+			for signals, who := range product(indices(n), indices(n)) {
+				if who == signals {
+					continue
 				}
+				waitInGuard(t, n, who, backend, func(world *mpicx.Comm) error {
+					switch world.Rank() {
+					case signals:
+						return world.SignalError(context.Background(), 5)
+					case who:
+						time.Sleep(time.Second) // of the bubble: all have heard of the signal
+					}
+					return nil
+				})
 			}
 		}
 	})
@@ -63,25 +61,22 @@ func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
 // Each rank first calls first, and continues when that has returned nil.
 func waitInGuard(t *testing.T, n, who int, backend mpicx.Option, first func(*mpicx.Comm) error) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.Guard(ctx, func(ctx context.Context) error {
-				switch err := first(world); {
-				case err != nil:
-					return err
-				case world.Rank() == who:
-					return errors.New("it unwinds")
-				}
-				<-ctx.Done()
-				return ctx.Err()
-			})
-			if world.Rank() != who && !corrupted(err) {
-				return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
+	inBubble(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Guard(ctx, func(ctx context.Context) error {
+			switch err := first(world); {
+			case err != nil:
+				return err
+			case world.Rank() == who:
+				return errors.New("it unwinds")
 			}
-			return nil
-		}, mpicx.WithRanks(n), backend)
-		require.NoError(t, err)
-	})
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if world.Rank() != who && !corrupted(err) {
+			return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
+		}
+		return nil
+	}, backend)
 }
 
 // P2: a rank that has left TryAll, and was told nothing, raises with the others.
@@ -91,21 +86,18 @@ func TestTryAllTellsOrLeavesOut(t *testing.T) {
 	if testing.Short() || buildtags.Race {
 		rounds = 500
 	}
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			for i := range rounds {
-				err := world.TryAll(ctx, func(context.Context) error { return nil })
-				if err != nil {
-					return fmt.Errorf("round %d: TryAll: %w", i, err)
-				}
-				err = world.Try(ctx, func(context.Context) error { return errors.New("NaN") })
-				if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-					return fmt.Errorf("round %d: Try: %w", i, err)
-				}
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		for i := range rounds {
+			err := world.TryAll(ctx, func(context.Context) error { return nil })
+			if err != nil {
+				return fmt.Errorf("round %d: TryAll: %w", i, err)
 			}
-			return nil
-		}, mpicx.WithRanks(2), backend)
-		require.NoError(t, err)
+			err = world.Try(ctx, func(context.Context) error { return errors.New("NaN") })
+			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
+				return fmt.Errorf("round %d: Try: %w", i, err)
+			}
+		}
+		return nil
 	})
 }
 
@@ -118,7 +110,7 @@ func TestTryAllInATryOnASibling(t *testing.T) {
 			lost := errors.New("lost")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble's time
 			defer cancel()
-			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 				sibling, part := dup(ctx, world), world.Split(world.Rank()%2, 0).MustGet(ctx)
 				err := sibling.Try(ctx, func(ctx context.Context) error {
 					if world.Rank() == 1 {
@@ -133,12 +125,8 @@ func TestTryAllInATryOnASibling(t *testing.T) {
 						return nil
 					})
 				})
-				if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
-					return fmt.Errorf("got %w", err)
-				}
-				return nil
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+				return messagesAre(err, lost.Error())
+			}, mpicx.WithRanks(3), backend))
 		})
 	})
 }
@@ -171,40 +159,35 @@ func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
 	oneProcess(t)
 	fakeTime(t)
 	const n = 8
-	for _, dups := range []int{1, 3} {
-		for late := range n {
-			for _, signaller := range []int{(late + 1) % n, (late + 3) % n, (late + 6) % n} {
-				t.Run(fmt.Sprintf("%d dups, rank %d late, %d signals", dups, late, signaller), func(t *testing.T) {
-					var told sync.WaitGroup // contexts that have ended
-					told.Add(n - 2)
-					err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-						if world.Rank() == late {
-							told.Wait() // it computes
+	for dups, late := range product([]int{1, 3}, indices(n)) {
+		for _, signaller := range []int{(late + 1) % n, (late + 3) % n, (late + 6) % n} {
+			t.Run(fmt.Sprintf("%d dups, rank %d late, %d signals", dups, late, signaller), func(t *testing.T) {
+				var told sync.WaitGroup // contexts that have ended
+				told.Add(n - 2)
+				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					if world.Rank() == late {
+						told.Wait() // it computes
+					}
+					comm := world
+					for range dups {
+						dup := comm.Dup().MustGet(ctx)
+						comm = dup
+					}
+					err := comm.Try(ctx, func(ctx context.Context) error {
+						switch world.Rank() {
+						case late:
+							return comm.Barrier().Wait(ctx)
+						case signaller:
+							return comm.SignalError(ctx, 7)
 						}
-						comm := world
-						for range dups {
-							dup := comm.Dup().MustGet(ctx)
-							comm = dup
-						}
-						err := comm.Try(ctx, func(ctx context.Context) error {
-							switch world.Rank() {
-							case late:
-								return comm.Barrier().Wait(ctx)
-							case signaller:
-								return comm.SignalError(ctx, 7)
-							}
-							<-ctx.Done() // it computes
-							told.Done()
-							return ctx.Err()
-						})
-						if err := propagated(err, 7); err != nil {
-							return err
-						}
-						return comm.Barrier().Wait(ctx)
-					}, mpicx.WithRanks(n), hook.Backend[mpicx.Option]("blackchannel"))
-					require.NoError(t, err)
-				})
-			}
+						<-ctx.Done() // it computes
+						told.Done()
+						return ctx.Err()
+					})
+					mpicx.Throw(propagated(err, 7))
+					return comm.Barrier().Wait(ctx)
+				}, mpicx.WithRanks(n), hook.Backend[mpicx.Option]("blackchannel")))
+			})
 		}
 	}
 }
@@ -237,7 +220,7 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 		t.Skip("another process dies: nothing of this test is in it")
 	}
 	log := &stopping{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if world.Rank() == 1 {
 			_ = mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
@@ -246,23 +229,16 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 		_ = mpicx.Send(world, []int{0}, 1, 0).Wait(ctx)
 		before := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1)
 		<-log.reached
-		if err := before.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
-			return fmt.Errorf("a receive from anybody returns %v", err)
-		}
+		mpicx.Throw(expect(before.Wait(ctx), mpicx.ErrProcFailedPending))
 		during := mpicx.Recv(world, []int{0}, mpicx.AnySource, 2)
-		if err := during.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
-			return fmt.Errorf("a receive from anybody that begins then returns %v", err)
-		}
+		mpicx.Throw(expect(during.Wait(ctx), mpicx.ErrProcFailedPending))
 		if n := world.AckFailed(1); n != 1 {
 			return fmt.Errorf("%d deaths are acknowledged", n)
 		}
 		close(log.release)
 		for tag, f := range map[int]interface{ Wait(context.Context) error }{1: before, 2: during} {
-			if err := errors.Join(mpicx.Send(world, []int{1}, 0, tag).Wait(ctx), f.Wait(ctx)); err != nil {
-				return err
-			}
+			mpicx.Throw(errors.Join(mpicx.Send(world, []int{1}, 0, tag).Wait(ctx), f.Wait(ctx)))
 		}
 		return nil
-	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend[mpicx.Option]("ulfm"))
-	require.NoError(t, err)
+	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend[mpicx.Option]("ulfm")))
 }

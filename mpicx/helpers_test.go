@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -78,6 +82,51 @@ func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.C
 // settle lets all other ranks go on until each is blocked or done: time is fake.
 func settle() { time.Sleep(time.Second) }
 
+// messagesAre says that err is the verdict of errors with these messages.
+func messagesAre(err error, messages ...string) error {
+	p, _ := errors.AsType[*mpicx.PropagatedError](err)
+	if p == nil || !slices.EqualFunc(p.Failures, messages, func(f mpicx.Failure, m string) bool { return f.Message == m }) {
+		return fmt.Errorf("%s: got %w, expected an error with %q", caller(), err, messages)
+	}
+	return nil
+}
+
+// explain returns err with a text before it, or nil.
+func explain(err error, format string, args ...any) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	}
+	return err
+}
+
+// expect says that err is want, or has it inside.
+func expect(err, want error) error {
+	if !errors.Is(err, want) {
+		return fmt.Errorf("%s: got %w, expected %v", caller(), err, want)
+	}
+	return nil
+}
+
+// is says whether err is an error of type E, or has one inside.
+func is[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
+}
+
+// caller returns the line that has called the function which calls caller.
+func caller() string {
+	_, file, line, _ := runtime.Caller(2)
+	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
+}
+
+// isA says that err is an error of type E, or has one inside.
+func isA[E error](err error) error {
+	if !is[E](err) {
+		return fmt.Errorf("%s: got %w, expected a %v", caller(), err, reflect.TypeFor[E]())
+	}
+	return nil
+}
+
 // propagated says that err is the verdict of one error of these codes.
 func propagated(err error, codes ...int) error {
 	p, is := err.(*mpicx.PropagatedError)
@@ -115,6 +164,66 @@ func signalled(ctx context.Context, c *mpicx.Comm, code int) error {
 func bothBackends(t *testing.T, test func(t *testing.T, backend mpicx.Option)) {
 	for _, name := range []string{"blackchannel", "ulfm"} {
 		t.Run(name, func(t *testing.T) { test(t, hook.Backend[mpicx.Option](name)) })
+	}
+}
+
+// runBoth runs fn with both backends. A deadlock ends it.
+func runBoth(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+	t.Helper()
+	runBothTimes(t, 1, n, fn)
+}
+
+// runBothTimes runs fn several times with each backend, for what depends on the schedule.
+func runBothTimes(t *testing.T, times, n int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+	t.Helper()
+	if processes != nil {
+		mpicxtest.Run(t, n, fn)
+		return
+	}
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range times {
+			inBubble(t, n, fn, backend)
+		}
+	})
+}
+
+// inBubble is mpicxtest.RunWith, which finds a deadlock at once, for tests of all ranks in one process.
+func inBubble(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
+	t.Helper()
+	oneProcess(t)
+	mpicxtest.RunWith(t, n, fn, opts...)
+}
+
+// fails returns a scope's function that fails with err at one rank, while the others are in a Barrier.
+func fails(c *mpicx.Comm, rank int, err error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if c.Rank() == rank {
+			return err
+		}
+		return c.Barrier().Wait(ctx)
+	}
+}
+
+// failsAlone returns a scope's function that fails with err at one rank, and does nothing at the others.
+func failsAlone(c *mpicx.Comm, rank int, err error) func(context.Context) error {
+	return func(context.Context) error {
+		if c.Rank() == rank {
+			return err
+		}
+		return nil
+	}
+}
+
+// product goes through all pairs of a value of one slice and a value of the other.
+func product[A, B any](as []A, bs []B) iter.Seq2[A, B] {
+	return func(yield func(A, B) bool) {
+		for _, a := range as {
+			for _, b := range bs {
+				if !yield(a, b) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -122,18 +122,7 @@ func TestInPlace(t *testing.T) {
 	for _, n := range fitting(1, 2, 3, 4, 5, 6, 7, 8, 9) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-				for name, op := range inOrder(inPlaceOperations()) {
-					for _, length := range lengths {
-						for root := range n {
-							for i := range op.at {
-								if err := inPlace(ctx, c, op, length, root, i); err != nil {
-									return fmt.Errorf("%s, length %d, root %d, place %d: %w", name, length, root, i, err)
-								}
-							}
-						}
-					}
-				}
-				return nil
+				return everyInPlace(ctx, c, "", lengths, indices(n))
 			})
 		})
 	}
@@ -142,31 +131,33 @@ func TestInPlace(t *testing.T) {
 // So they do with every algorithm that there is.
 func TestInPlaceAlgorithms(t *testing.T) {
 	defer func() { collective.Forced = nil }()
-	all := inPlaceOperations()
 	for _, operation := range collective.Operations {
-		for _, algorithm := range operation.Algorithms {
+		for algorithm, n := range product(operation.Algorithms, fitting(1, 2, 3, 5, 8)) {
 			collective.Forced = map[string]string{operation.Name: algorithm.Name}
-			for _, n := range fitting(1, 2, 3, 5, 8) {
-				t.Run(fmt.Sprintf("%s/%s/%d", operation.Name, algorithm.Name, n), func(t *testing.T) {
-					mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-						for name, op := range inOrder(all) {
-							if !strings.HasPrefix(name, operation.Name) {
-								continue
-							}
-							for _, length := range []int{0, 1, 5, long} {
-								for i := range op.at {
-									if err := inPlace(ctx, c, op, length, n-1, i); err != nil {
-										return fmt.Errorf("%s, length %d, place %d: %w", name, length, i, err)
-									}
-								}
-							}
-						}
-						return nil
-					})
+			t.Run(fmt.Sprintf("%s/%s/%d", operation.Name, algorithm.Name, n), func(t *testing.T) {
+				mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+					return everyInPlace(ctx, c, operation.Name, []int{0, 1, 5, long}, []int{n - 1})
 				})
+			})
+		}
+	}
+}
+
+// everyInPlace compares the operations whose names begin with prefix, at all places.
+func everyInPlace(ctx context.Context, c *mpicx.Comm, prefix string, lengths, roots []int) error {
+	for name, op := range inOrder(inPlaceOperations()) {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		for length, root := range product(lengths, roots) {
+			for i := range op.at {
+				if err := inPlace(ctx, c, op, length, root, i); err != nil {
+					return fmt.Errorf("%s, length %d, root %d, place %d: %w", name, length, root, i, err)
+				}
 			}
 		}
 	}
+	return nil
 }
 
 func inPlace(ctx context.Context, c *mpicx.Comm, op twoBuffers, length, root, place int) error {
@@ -226,16 +217,12 @@ func TestOverlap(t *testing.T) {
 						continue
 					}
 					err := op.begin(bad, send, recv, root).Wait(ctx)
-					if err := isMPIError(err, name, mpicx.ClassBuffer, "overlap, expected no memory in common, or that"); err != nil {
-						return fmt.Errorf("by %d: %w", by, err)
-					}
+					mpicx.Throw(explain(isMPIError(err, name, mpicx.ClassBuffer, "overlap, expected no memory in common, or that"), "by %d", by))
 				}
 			}
 			words := []string{"a", "b", "c"}
 			err := mpicx.AllreduceFunc(c, words[:2], words[1:], func(a, b string) string { return a + b }).Wait(ctx)
-			if err := isMPIError(err, "AllreduceFunc", mpicx.ClassBuffer, "recv and send overlap, expected no memory in common, or that recv is send[0:]"); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, "AllreduceFunc", mpicx.ClassBuffer, "recv and send overlap, expected no memory in common, or that recv is send[0:]"))
 			mpicx.AllreduceFunc(c, words, words, func(a, b string) string { return b + a }).MustWait(ctx)
 			if len(words[2]) != n || words[0][0] != 'a' {
 				return fmt.Errorf("in place: %q", words)

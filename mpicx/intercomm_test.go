@@ -8,12 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // beside returns the two groups of world, its first ranks and the others, as CreateIntercomm takes
@@ -24,24 +20,6 @@ func beside(ctx context.Context, world *mpicx.Comm, first int) (local, bridge *m
 		color, remoteLeader = 1, 0
 	}
 	return world.Split(color, 0).MustGet(ctx), dup(ctx, world), remoteLeader
-}
-
-// runBoth runs fn with both backends.
-func runBoth(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error) {
-	t.Helper()
-	if processes != nil {
-		mpicxtest.Run(t, n, fn)
-		return
-	}
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) { runOn(t, backend, n, fn) })
-}
-
-// runOn runs fn with a backend. A deadlock ends it.
-func runOn(t *testing.T, backend mpicx.Option, n int, fn func(ctx context.Context, world *mpicx.Comm) error) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		require.NoError(t, mpicx.Run(t.Context(), fn, mpicx.WithRanks(n), backend))
-	})
 }
 
 // Every operation between groups of all sizes.
@@ -134,9 +112,7 @@ func TestIntercommSignals(t *testing.T) {
 			return fmt.Errorf("got %w", err)
 		}
 		if remoteLeader == 0 {
-			if err := signalled(ctx, local, 5); err != nil {
-				return err
-			}
+			mpicx.Throw(signalled(ctx, local, 5))
 		}
 		return first(ic.Barrier().Wait(ctx), exchange(ctx, ic.Union(), 1))
 	})
@@ -147,37 +123,33 @@ func TestIntercommSignals(t *testing.T) {
 func TestIntercommErrorsMeanwhile(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, on := range []string{"local", "bridge", "world"} {
-			for by := range 5 {
-				for after := range 12 {
-					made := make([]bool, 5)
-					runOn(t, backend, 5, func(ctx context.Context, world *mpicx.Comm) error {
-						local, bridge, remoteLeader := beside(ctx, world, 2)
-						c := map[string]*mpicx.Comm{"local": local, "bridge": bridge, "world": world}[on]
-						f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
-						for range after {
-							runtime.Gosched()
-						}
-						if world.Rank() == by {
-							if err := propagated(c.SignalError(ctx, 5), 5); err != nil {
-								return err
-							}
-						}
-						ic, err := f.Get(ctx)
-						for range 2 {
-							if err != nil {
-								ic, err = f.Get(ctx)
-							}
-						}
-						made[world.Rank()] = err == nil
-						if err == nil && on != "world" { // which interrupts it, too
-							return exchange(ctx, ic.Union(), 1)
-						}
-						return nil
-					})
-					if t.Failed() || slices.Contains(made, true) && slices.Contains(made, false) {
-						t.Fatalf("rank %d signals on %s after %d: %v", by, on, after, made)
+		for on, by := range product([]string{"local", "bridge", "world"}, indices(5)) {
+			for after := range 12 {
+				made := make([]bool, 5)
+				inBubble(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+					local, bridge, remoteLeader := beside(ctx, world, 2)
+					c := map[string]*mpicx.Comm{"local": local, "bridge": bridge, "world": world}[on]
+					f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
+					for range after {
+						runtime.Gosched()
 					}
+					if world.Rank() == by {
+						mpicx.Throw(propagated(c.SignalError(ctx, 5), 5))
+					}
+					ic, err := f.Get(ctx)
+					for range 2 {
+						if err != nil {
+							ic, err = f.Get(ctx)
+						}
+					}
+					made[world.Rank()] = err == nil
+					if err == nil && on != "world" { // which interrupts it, too
+						return exchange(ctx, ic.Union(), 1)
+					}
+					return nil
+				}, backend)
+				if t.Failed() || slices.Contains(made, true) && slices.Contains(made, false) {
+					t.Fatalf("rank %d signals on %s after %d: %v", by, on, after, made)
 				}
 			}
 		}
@@ -221,7 +193,7 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		refused := make(chan struct{})
-		runOn(t, backend, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			local, bridge, remoteLeader := beside(ctx, world, 2) // ranks 0 and 1; rank 2
 			if world.Rank() == 1 {
 				<-refused // until then the error of local is not resolved
@@ -242,6 +214,6 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 				return fmt.Errorf("got %w", err)
 			}
 			return nil
-		})
+		}, backend)
 	})
 }

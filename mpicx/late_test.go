@@ -33,9 +33,7 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 				shrunk := world.Shrink()
 				close(proposed)
 				<-has
-				if err := propagated(world.SignalError(ctx, 1), 1); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(world.SignalError(ctx, 1), 1))
 				var err error
 				if d, err = shrunk.Get(ctx); err != nil { // P4: rank 0 has it
 					return fmt.Errorf("Shrink: %w", err)
@@ -49,13 +47,9 @@ func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
 					late.release()
 					return d.SignalError(ctx, 2)
 				})
-				if err := propagated(err, 1); err != nil {
-					return fmt.Errorf("the old communicator: %w", err)
-				}
+				mpicx.Throw(explain(propagated(err, 1), "the old communicator"))
 			}
-			if err := propagated(d.Barrier().Wait(ctx), 2); err != nil {
-				return fmt.Errorf("the new communicator: %w", err)
-			}
+			mpicx.Throw(explain(propagated(d.Barrier().Wait(ctx), 2), "the new communicator"))
 			return d.Barrier().Wait(ctx)
 		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			if t.Rank() == 1 {
@@ -145,9 +139,7 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 		proposed := make(chan struct{})
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
-			if err := c.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(c.Revoke(ctx))
 			settle()
 			if world.Rank() == 0 {
 				<-proposed
@@ -159,9 +151,7 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 			late.hold()
 			agree := c.Agree(5)
 			close(proposed)
-			if err := propagated(agree.Wait(ctx), 9); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(agree.Wait(ctx), 9))
 			late.release()
 			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 				return fmt.Errorf("Agree, after the error: %d %w", flag, err)
@@ -313,20 +303,9 @@ func TestWhatOutlivesATry(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				synctest.Test(t, func(t *testing.T) {
-					require.NoError(t, mpicx.Run(t.Context(), program, mpicx.WithRanks(3), backend))
-				})
-			})
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) { inBubble(t, 3, program, backend) })
 		})
 	}
-}
-
-func expect(err, want error) error {
-	if !errors.Is(err, want) {
-		return fmt.Errorf("got %w, expected %v", err, want)
-	}
-	return nil
 }
 
 // So does the Wait of a goroutine whose context has ended in vain, by an error of an inner Try.
@@ -335,27 +314,18 @@ func TestWhatOutlivesATryInVain(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for i := range 200 {
 			n := 2 + i%4
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				ended := make(chan error, 1)
-				err := world.TryAll(ctx, func(ctx context.Context) error {
-					_ = world.TryAll(ctx, func(context.Context) error {
-						if world.Rank() == 1 {
-							return errors.New("lost")
-						}
-						return nil
-					})
+				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
+					_ = world.TryAll(ctx, failsAlone(world, 1, errors.New("lost")))
 					go func() { ended <- mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }()
 					return nil
-				})
-				if err != nil {
-					return err
-				}
+				}))
 				if err := <-ended; !errors.Is(err, context.Canceled) {
 					return fmt.Errorf("got %w", err)
 				}
 				return nil
-			}, mpicx.WithRanks(n), backend)
-			require.NoError(t, err)
+			}, mpicx.WithRanks(n), backend))
 		}
 	})
 }

@@ -120,9 +120,7 @@ func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int
 		var before, after heap
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			for i := range rounds {
-				if err := round(ctx, world, i); err != nil {
-					return err
-				}
+				mpicx.Throw(round(ctx, world, i))
 				switch {
 				case world.Rank() != 0:
 				case i == rounds/10:

@@ -29,13 +29,11 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	}
 	for _, n := range fitting(4, 2) {
 		var before, after runtime.MemStats // of rank 0
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			b := newBuffers(world.Size())
 			goroutines := 0
 			for i := range rounds {
-				if err := b.interrupted(ctx, world, i); err != nil {
-					return fmt.Errorf("round %d: %w", i, err)
-				}
+				mpicx.Throw(explain(b.interrupted(ctx, world, i), "round %d", i))
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
 				}
@@ -61,8 +59,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 				}
 				return nil
 			})
-		}, mpicx.WithRanks(n))
-		require.NoError(t, err)
+		}, mpicx.WithRanks(n)))
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(4<<20), "bytes that %d rounds have left", rounds)
 		require.Zero(t, mpicx.Underway(), "what the transport has")
 	}

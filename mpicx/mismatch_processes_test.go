@@ -207,21 +207,17 @@ func TestMismatchBetweenProcesses(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
 			mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 				pairs := 0
-				for _, zero := range inGrids(n) {
-					for _, others := range inGrids(n) {
-						if pairs++; zero.text == others.text || pairs%(11*n) > 0 || testing.Short() && pairs%7 > 0 {
-							continue
-						}
-						p, err := afresh(ctx, world)
-						if err != nil {
-							return err
-						}
-						w := wrong{zero: zero.text, others: others.text}
-						err = world.TryAll(ctx, func(ctx context.Context) error { return eitherCall(ctx, p, &zero, &others) })
-						if err := checkAll(err, &w, none); err != nil {
-							return err
-						}
+				for zero, others := range product(inGrids(n), inGrids(n)) {
+					if pairs++; zero.text == others.text || pairs%(11*n) > 0 || testing.Short() && pairs%7 > 0 {
+						continue
 					}
+					p, err := afresh(ctx, world)
+					if err != nil {
+						return err
+					}
+					w := wrong{zero: zero.text, others: others.text}
+					err = world.TryAll(ctx, func(ctx context.Context) error { return eitherCall(ctx, p, &zero, &others) })
+					mpicx.Throw(checkAll(err, &w, none))
 				}
 				_, err := afresh(ctx, world)
 				return err

@@ -97,9 +97,7 @@ var wrongs = []wrong{
 	}, barrier)},
 	{"AllgatherValue", "GatherValue(root 0)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
 		return mpicx.AllgatherValue(world, "a").Wait(ctx)
-	}, func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.GatherValue(world, "b", 0).Wait(ctx)
-	})},
+	}, func(ctx context.Context, world *mpicx.Comm) error { return mpicx.GatherValue(world, "b", 0).Wait(ctx) })},
 	{"Allgather(1 × int)", "Alltoallv(int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
 		return mpicx.Allgather(world, make([]int, 1), make([]int, world.Size())).Wait(ctx)
 	}, func(ctx context.Context, world *mpicx.Comm) error {
@@ -162,9 +160,7 @@ func TestMismatchInTry(t *testing.T) {
 						return fmt.Errorf("got %w", told)
 					}
 					for _, f := range p.Failures {
-						if err := w.check(f.Message); err != nil {
-							return err
-						}
+						mpicx.Throw(w.check(f.Message))
 					}
 					if sum[0] != n {
 						return fmt.Errorf("the sum is %d", sum[0])
@@ -224,14 +220,13 @@ func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		synctest.Test(t, func(t *testing.T) {
 			var told error
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.ErrorContains(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				haltedIdle(ctx, world)
 				if world.Rank() == 0 {
 					told = mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx)
 				}
 				return nil
-			}, mpicx.WithRanks(2), backend)
-			require.ErrorContains(t, err, "both as collective call 1 of world.graphcreate1")
+			}, mpicx.WithRanks(2), backend), "both as collective call 1 of world.graphcreate1")
 			require.NoError(t, corruption(told, 1))
 		})
 	})

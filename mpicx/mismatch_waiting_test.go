@@ -19,7 +19,7 @@ import (
 
 // toZero makes a communicator in which all others send to rank 0, and it to nobody.
 func toZero(ctx context.Context, world *mpicx.Comm) (place, error) {
-	from, to := upTo(1, world.Size()), []int(nil)
+	from, to := numbers(world.Size()-1, 1), []int(nil)
 	if world.Rank() > 0 {
 		from, to = nil, []int{0}
 	}
@@ -55,13 +55,6 @@ func inUnions(n int) []callee {
 
 var exchanged = callee{"Halo(float64)", at(func(p place) *future.Future[struct{}] { return p.halo.Start(make([]float64, p.halo.Len())) })}
 
-func upTo(first, n int) (list []int) {
-	for i := first; i < n; i++ {
-		list = append(list, i)
-	}
-	return list
-}
-
 // Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its
 // place that waits for nobody.
 func TestMismatchWithTryAll(t *testing.T) {
@@ -69,16 +62,23 @@ func TestMismatchWithTryAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		require.ErrorContains(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() > 0 {
 				return world.TryAll(ctx, func(context.Context) error { return nil })
 			}
 			world.Dup().MustWait(ctx)
 			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
-		require.ErrorContains(t, err, "Dup at rank 0, TryAll at rank")
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")), "Dup at rank 0, TryAll at rank")
 		require.NoError(t, ctx.Err())
 	})
+}
+
+// A meeting is where ranks make calls: rank 0 one of these, and the others one of those.
+type meeting struct {
+	name         string
+	make         func(context.Context, *mpicx.Comm) (place, error)
+	zero, others []callee
+	number       int // of the calls
 }
 
 // Whichever calls goroutine ranks have made in one place, also if they do nothing then but wait for
@@ -87,50 +87,46 @@ func TestMismatchBetweenGoroutines(t *testing.T) {
 	fakeTime(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for _, n := range []int{2, 3} {
-			for _, where := range []struct {
-				name      string
-				make      func(context.Context, *mpicx.Comm) (place, error)
-				zero, all []callee
-				number    int // of the calls
-			}{
+			for _, m := range []meeting{
 				{"grid", grid, inGrids(n), inGrids(n), 1},
 				{"graph", toZero, neighborly(n-1, 0), callees(n), 1},
 				{"halo", withHalo, []callee{exchanged}, inGrids(n), 2},
 				{"others' halo", withHalo, inGrids(n), []callee{exchanged}, 2},
 				{"union", union, inUnions(n), inUnions(n), 1},
 			} {
-				t.Run(fmt.Sprintf("%s of %d", where.name, n), func(t *testing.T) {
-					pairs := 0
-					for _, zero := range where.zero {
-						for _, others := range where.all {
-							if pairs++; zero.text == others.text || testing.Short() && pairs%7 > 0 {
-								continue
-							}
-							synctest.Test(t, func(t *testing.T) {
-								ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-								defer cancel()
-								err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-									p, err := where.make(ctx, world)
-									if err != nil {
-										return err
-									}
-									return eitherCall(ctx, p, &zero, &others)
-								}, mpicx.WithRanks(n), backend)
-								w := wrong{zero: zero.text, others: others.text, number: where.number}
-								require.Error(t, err, w.name(n))
-								for _, line := range strings.Split(err.Error(), "\n") {
-									if err := w.check(line); err != nil && !w.isOfAnother(line) {
-										require.NoError(t, err, w.name(n))
-									}
-								}
-								require.NoError(t, ctx.Err(), w.name(n))
-							})
-						}
-					}
-				})
+				t.Run(fmt.Sprintf("%s of %d", m.name, n), func(t *testing.T) { m.play(t, n, backend) })
 			}
 		}
 	})
+}
+
+// play has n ranks make each pair of different calls.
+func (m meeting) play(t *testing.T, n int, backend mpicx.Option) {
+	pairs := 0
+	for zero, others := range product(m.zero, m.others) {
+		if pairs++; zero.text == others.text || testing.Short() && pairs%7 > 0 {
+			continue
+		}
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				p, err := m.make(ctx, world)
+				if err != nil {
+					return err
+				}
+				return eitherCall(ctx, p, &zero, &others)
+			}, mpicx.WithRanks(n), backend)
+			w := wrong{zero: zero.text, others: others.text, number: m.number}
+			require.Error(t, err, w.name(n))
+			for _, line := range strings.Split(err.Error(), "\n") {
+				if err := w.check(line); err != nil && !w.isOfAnother(line) {
+					require.NoError(t, err, w.name(n))
+				}
+			}
+			require.NoError(t, ctx.Err(), w.name(n))
+		})
+	}
 }
 
 // The test covers all kinds of calls of the program that are compared.

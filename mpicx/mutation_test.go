@@ -26,10 +26,7 @@ func TestChildInheritsTheDead(t *testing.T) {
 		if world.Rank() == dead {
 			color = 1
 		}
-		without, err := world.Split(color, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		without := world.Split(color, 0).MustGet(ctx)
 		if world.Rank() == dead {
 			settle() // till all have both
 			mpicxtest.Die(world)
@@ -58,26 +55,38 @@ func TestChildInheritsTheDead(t *testing.T) {
 	})
 }
 
-// An error of a communicator ends the contexts of Try on those derived from it, however
-// far, at ranks that compute (P8, D1).
-func TestParentsErrorEndsChildsContext(t *testing.T) {
+// P8, D1: the context of a Try ends by an error of its communicator, or of one from which that is derived, however
+// far, at a rank that computes: when the error comes, at the beginning if it came before, and at the end of a Guard
+// inside if it came within that.
+func TestErrorEndsTheContextOfTry(t *testing.T) {
 	oneProcess(t)
 	fakeTime(t)
-	for _, depth := range []int{1, 2, 3} {
-		t.Run(fmt.Sprint(depth), func(t *testing.T) {
+	for name, test := range map[string]struct {
+		depth  int  // of the Try's communicator
+		before bool // the Try begins after the error has come
+		guard  bool // the error comes while a Guard inside is running
+	}{
+		"of the parent": {1, false, false}, "of its parent": {2, false, false}, "of the parent of that": {3, false, false},
+		"before": {0, true, false}, "of the parent, before": {1, true, false}, "within a Guard": {0, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				c := world
-				for range depth {
-					var err error
-					if c, err = c.Dup().Get(ctx); err != nil {
-						return err
-					}
+				for range test.depth {
+					c = c.Dup().MustGet(ctx)
 				}
 				if world.Rank() == 0 {
-					settle()
+					settle() // until the others have what they need
 					return propagated(world.SignalError(ctx, 7), 7)
 				}
+				if test.before { // they compute while the error comes
+					settle()
+					settle()
+				}
 				err := c.Try(ctx, func(ctx context.Context) error {
+					if test.guard {
+						mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); settle(); return nil }))
+					}
 					<-ctx.Done() // computes until somebody tells it
 					return ctx.Err()
 				})
@@ -85,60 +94,4 @@ func TestParentsErrorEndsChildsContext(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The context of a Try has ended at its beginning if an error came before that is not
-// reported: of its communicator, or of one that it derives from (P8).
-func TestErrorBeforeTryEndsItsContext(t *testing.T) {
-	oneProcess(t)
-	fakeTime(t)
-	for _, derived := range []bool{false, true} {
-		t.Run(fmt.Sprint(derived), func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				c := world
-				if derived {
-					var err error
-					if c, err = world.Dup().Get(ctx); err != nil {
-						return err
-					}
-				}
-				settle() // till all have it
-				if world.Rank() == 0 {
-					return propagated(world.SignalError(ctx, 7), 7)
-				}
-				settle() // computes while the error comes
-				err := c.Try(ctx, func(ctx context.Context) error {
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				return propagated(err, 7)
-			})
-		})
-	}
-}
-
-// An error that comes within a Guard inside of a Try is the Try's: its context ends when
-// the Guard has.
-func TestErrorWithinGuardEndsTheTryAround(t *testing.T) {
-	oneProcess(t)
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			settle()
-			return propagated(world.SignalError(ctx, 7), 7)
-		}
-		err := world.Try(ctx, func(ctx context.Context) error {
-			err := world.Guard(ctx, func(ctx context.Context) error {
-				settle()
-				settle()
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		return propagated(err, 7)
-	})
 }

@@ -209,9 +209,7 @@ func TestNeighborhoodArguments(t *testing.T) {
 				}
 				continue
 			}
-			if err := isMPIError(err, test.op, test.class, test.text); err != nil {
-				return err
-			}
+			mpicx.Throw(isMPIError(err, test.op, test.class, test.text))
 		}
 		return exchange(ctx, g.Comm, 0)
 	})
@@ -247,11 +245,9 @@ type cell struct {
 // a border, or at a corner that was not asked for: those are left alone.
 func TestHalo(t *testing.T) {
 	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
-		for _, width := range []int{1, 2} {
-			for _, corners := range []bool{false, true} {
-				if err := checkHalo(ctx, s, g, width, corners); err != nil {
-					return fmt.Errorf("width %d, corners %v: %w", width, corners, err)
-				}
+		for width, corners := range product([]int{1, 2}, []bool{false, true}) {
+			if err := checkHalo(ctx, s, g, width, corners); err != nil {
+				return fmt.Errorf("width %d, corners %v: %w", width, corners, err)
 			}
 		}
 		return nil
@@ -343,13 +339,10 @@ func TestHaloInterrupted(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		g := mpicx.CartCreate(world, []int{2, 2}, []bool{true, true}).MustGet(ctx)
 		var h *mpicx.Halo[float64]
-		err := g.TryAll(ctx, func(ctx context.Context) (err error) { // so that no error of g finds a rank in NewHalo
+		mpicx.Throw(g.TryAll(ctx, func(ctx context.Context) (err error) { // so that no error of g finds a rank in NewHalo
 			h, err = mpicx.NewHalo[float64](g, []int{3, 3}, 1, true).Get(ctx)
 			return err
-		})
-		if err != nil {
-			return err
-		}
+		}))
 		block := make([]float64, h.Len())
 		for round := range 5 {
 			err := g.TryAll(ctx, func(ctx context.Context) error {
@@ -358,9 +351,7 @@ func TestHaloInterrupted(t *testing.T) {
 				}
 				return h.Start(block).Wait(ctx)
 			})
-			if err := propagated(err, 7); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 7))
 			for i := range block {
 				block[i] = float64(10*round + g.Rank())
 			}

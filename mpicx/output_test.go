@@ -87,9 +87,7 @@ func TestFprintfInterrupted(t *testing.T) {
 				} else {
 					err = c.Fprintf(ctx, &out, "rank %d", c.Rank())
 				}
-				if err := propagated(err, 7); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 7))
 				return c.Fprintf(ctx, &out, "again")
 			})
 			for r := range n {
@@ -104,17 +102,11 @@ func TestFprintfInterrupted(t *testing.T) {
 func TestFprintfFails(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
-		if err := isMPIError(c.Fprintf(ctx, nil, "x"), "Fprintf", mpicx.ClassOther, "nil writer"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(c.Fprintf(ctx, nil, "x"), "Fprintf", mpicx.ClassOther, "nil writer"))
 		var none *mpicx.Comm
-		if err := isMPIError(none.Fprintf(ctx, io.Discard, "x"), "Fprintf", mpicx.ClassComm, "nil communicator"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(none.Fprintf(ctx, io.Discard, "x"), "Fprintf", mpicx.ClassComm, "nil communicator"))
 		var noContext context.Context
-		if err := isMPIError(c.Fprintf(noContext, io.Discard, "x"), "Fprintf", mpicx.ClassOther, "nil context"); err != nil {
-			return err
-		}
+		mpicx.Throw(isMPIError(c.Fprintf(noContext, io.Discard, "x"), "Fprintf", mpicx.ClassOther, "nil context"))
 		if v := recovered(func() { none.Output(io.Discard) }); v != "mpicx: Output: nil communicator (Split returns it for Undefined)" {
 			return fmt.Errorf("panicked with %v", v)
 		}

@@ -77,22 +77,16 @@ func TestPointToPointUnderErrors(t *testing.T) {
 					for k := range steps {
 						err := world.Try(ctx, func(ctx context.Context) error {
 							if world.Rank() != victim {
-								if err := inTurn(ctx, steps); err != nil {
-									return err
-								}
+								mpicx.Throw(inTurn(ctx, steps))
 								return world.Barrier().Wait(ctx)
 							}
-							if err := inTurn(ctx, steps[:k]); err != nil {
-								return err
-							}
+							mpicx.Throw(inTurn(ctx, steps[:k]))
 							return errors.New("enough")
 						})
 						if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || p.Failures[0].Rank != victim || len(p.Failures) != 1 {
 							return fmt.Errorf("step %d: %w", k, err)
 						}
-						if err := world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, steps) }); err != nil {
-							return fmt.Errorf("after the error in step %d: %w", k, err)
-						}
+						mpicx.Throw(explain(world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, steps) }), "after the error in step %d", k))
 					}
 					return nil
 				}, backend)
@@ -131,13 +125,9 @@ func TestPointToPointRevoked(t *testing.T) {
 		pending := []future.Waiter{sent, mpicx.Sendrecv(world, []int{1}, peer, 3, []int{0}, peer, 4), world.Mprobe(mpicx.AnySource, 5), persistent.Start()}
 		mpicx.Sendrecv(world, []int{0}, peer, 9, []int{0}, peer, 9).MustWait(ctx)
 		if world.Rank() == 0 {
-			if err := world.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Revoke(ctx))
 		}
-		if err := pending[1].Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
-			return err
-		}
+		mpicx.Throw(expect(pending[1].Wait(ctx), mpicx.ErrRevoked))
 		for i, f := range append(pending, persistent.Start(), world.Mprobe(peer, 1), mpicx.MrecvSlice[int](m), mpicx.Sendrecv(world, long, peer, 1, long, peer, 1)) {
 			if err := f.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
 				return fmt.Errorf("operation %d: %w", i, err)

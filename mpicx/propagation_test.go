@@ -69,27 +69,21 @@ func TestP1WhateverWasPending(t *testing.T) {
 		{"GraphCreate", func(c *mpicx.Comm) future.Waiter { return mpicx.GraphCreate(c, nil, nil) }},
 		{"SplitShared", func(c *mpicx.Comm) future.Waiter { return c.SplitShared(0) }},
 	}
-	for _, op := range operations {
-		for _, n := range []int{2, 5} {
-			t.Run(fmt.Sprintf("%s/%d", op.name, n), func(t *testing.T) {
-				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-					if world.Rank() == 0 {
-						if err := propagated(world.SignalError(ctx, 7), 7); err != nil {
-							return err
-						}
-						return exchange(ctx, world, 0)
-					}
-					f := op.start(world)
-					if err := propagated(f.Wait(ctx), 7); err != nil {
-						return err
-					}
-					if done, _ := f.Test(); !done && world.Rank() == 1 {
-						return errors.New("the future is not done")
-					}
+	for op, n := range product(operations, []int{2, 5}) {
+		t.Run(fmt.Sprintf("%s/%d", op.name, n), func(t *testing.T) {
+			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 0 {
+					mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
 					return exchange(ctx, world, 0)
-				})
+				}
+				f := op.start(world)
+				mpicx.Throw(propagated(f.Wait(ctx), 7))
+				if done, _ := f.Test(); !done && world.Rank() == 1 {
+					return errors.New("the future is not done")
+				}
+				return exchange(ctx, world, 0)
 			})
-		}
+		})
 	}
 }
 
@@ -110,9 +104,7 @@ func TestP3NoStaleMessage(t *testing.T) {
 			} else {
 				err = world.Barrier().Wait(ctx)
 			}
-			if err := propagated(err, 1); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 1))
 			got := []int{0}
 			recv := mpicx.Recv(world, got, mpicx.AnySource, mpicx.AnyTag)
 			if done, _ := recv.Test(); done && got[0] < 0 {
@@ -140,15 +132,11 @@ func TestP4DoneKeepsPendingEnds(t *testing.T) {
 		pending := mpicx.Recv(world, []int{0}, peer, 2)
 		if me == 0 {
 			world.Barrier().MustWait(ctx)
-			if err := propagated(world.SignalError(ctx, 3), 3); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(world.SignalError(ctx, 3), 3))
 		} else {
 			if err := world.Barrier().Wait(ctx); err == nil {
 				err = pending.Wait(ctx)
-				if err := propagated(err, 3); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 3))
 			}
 		}
 		for range 3 {
@@ -178,9 +166,7 @@ func TestP7ErrorBeforeMessage(t *testing.T) {
 		for done := false; !done; {
 			var err error
 			if done, err = f.Test(); done {
-				if err := propagated(err, 3); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 3))
 			}
 		}
 		if s, err := f.Get(ctx); err != nil || got[0] != 42 || s.Count != 1 {
@@ -265,12 +251,8 @@ func TestP8ComputingRank(t *testing.T) {
 			}
 			return errors.New("Err said nothing")
 		})
-		if err := propagated(err, 100); err != nil {
-			return err
-		}
-		if err := world.Err(); err != nil {
-			return fmt.Errorf("reported twice: %w", err)
-		}
+		mpicx.Throw(propagated(err, 100))
+		mpicx.Throw(explain(world.Err(), "reported twice"))
 		return exchange(ctx, world, 0)
 	})
 }

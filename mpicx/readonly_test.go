@@ -4,7 +4,6 @@ package mpicx_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -89,9 +88,7 @@ func TestNothingThatIsReadIsWritten(t *testing.T) {
 					}
 					for _, call := range calls {
 						if name, _, _ := strings.Cut(call.name, ","); name == operation {
-							if err := call.begin().Wait(ctx); err != nil {
-								return fmt.Errorf("%s: %w", call.name, err)
-							}
+							mpicx.Throw(explain(call.begin().Wait(ctx), "%s", call.name))
 						}
 					}
 					return nil

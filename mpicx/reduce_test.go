@@ -272,9 +272,7 @@ func TestPanicInReduction(t *testing.T) {
 		if p, is := caught.(*future.Panicked); caught != nil && (!is || p.Value != "bad numbers" || !strings.Contains(string(p.Stack), "TestPanicInReduction")) {
 			return fmt.Errorf("panic %v", caught)
 		}
-		if err := propagated(err, 0); err != nil {
-			return err
-		}
+		mpicx.Throw(propagated(err, 0))
 		return exchange(ctx, c, 0)
 	})
 }
@@ -301,9 +299,7 @@ func TestGoexitInReduction(t *testing.T) {
 					}
 					return err
 				})
-				if err := propagated(err, 0); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 0))
 				return exchange(ctx, c, 0)
 			})
 		})

@@ -26,15 +26,14 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 		func() error { runtime.Goexit(); return nil },
 	} {
 		heard := make([]error, 3)
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.Error(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			world.SetErrhandler(mpicx.ErrorsReturn)
 			if world.Rank() == 1 {
 				return leave()
 			}
 			heard[world.Rank()] = mpicx.Recv(world, make([]int, 1), 1, 0).Wait(ctx)
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))
-		require.Error(t, err) // of rank 1
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))) // of rank 1
 		for _, r := range []int{0, 2} {
 			_, ok := errors.AsType[*mpicx.CommCorruptedError](heard[r])
 			require.True(t, ok, "rank %d: %v", r, heard[r])
@@ -48,21 +47,14 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 	oneProcess(t)
 	for range 100 {
 		var sizes sync.Map
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			child := dup(ctx, world)
 			if world.Rank() == 0 { // busy in the parent
 				mpicx.Recv(world, make([]int, 1), 1, 0).MustWait(ctx)
 				_, err := child.Agree(1).Get(ctx)
-				if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
-					return fmt.Errorf("Agree: %w", err)
-				}
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
 			} else {
-				_ = child.Guard(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						return errors.New("rank 1 leaves")
-					}
-					return child.Barrier().Wait(ctx)
-				})
+				_ = child.Guard(ctx, fails(child, 1, errors.New("rank 1 leaves")))
 				if world.Rank() == 1 {
 					mpicx.Send(world, []int{1}, 0, 0).MustWait(ctx)
 				}
@@ -73,8 +65,7 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 			}
 			sizes.Store(world.Rank(), living.Size())
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
-		require.NoError(t, err)
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm")))
 		sizes.Range(func(rank, size any) bool {
 			require.Equal(t, 3, size, "rank %d", rank)
 			return true
@@ -103,9 +94,7 @@ func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
 			}
 			return world.Barrier().Wait(ctx)
 		})
-		if err := propagated(err, 12); err != nil {
-			return fmt.Errorf("Try: %w", err)
-		}
+		mpicx.Throw(explain(propagated(err, 12), "Try"))
 		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
 			return fmt.Errorf("Agree: %w", err)
 		}
@@ -136,31 +125,7 @@ func TestRepairAfterParentsError(t *testing.T) {
 		for call := range repairs {
 			t.Run(kind+"/"+call, func(t *testing.T) {
 				propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-					child, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
-					if err != nil {
-						return err
-					}
-					switch world.Rank() {
-					case 3:
-						_ = child.Guard(ctx, func(context.Context) error { return errors.New("of the child") })
-						time.Sleep(time.Second)
-						err = raise[kind](ctx, world)
-					case 1:
-						if err := child.Barrier().Wait(ctx); !corrupted(err) {
-							return fmt.Errorf("Barrier of the child: %w", err)
-						}
-						time.Sleep(2 * time.Second)
-						if err := world.Err(); err != nil { // this rank joins the world's round, which rank 0 has not
-							return fmt.Errorf("the world's round is over: %w", err)
-						}
-						time.Sleep(2 * time.Second)
-						err = repairs[call](ctx, child)
-					case 0:
-						time.Sleep(3 * time.Second)
-						fallthrough
-					case 2: // joins the child's round as well, and is told the world's
-						err = world.Barrier().Wait(ctx)
-					}
+					err := repairAfterParentsError(ctx, world, raise[kind], repairs[call])
 					if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
 						return fmt.Errorf("expected the world's error, got %w", err)
 					}
@@ -174,6 +139,26 @@ func TestRepairAfterParentsError(t *testing.T) {
 	}
 }
 
+// repairAfterParentsError returns what each rank is told when rank 3 has failed on the child, and then raises on the world.
+func repairAfterParentsError(ctx context.Context, world *mpicx.Comm, raise, repair func(context.Context, *mpicx.Comm) error) error {
+	child := world.Split(min(world.Rank(), 1), 0).MustGet(ctx)
+	switch world.Rank() {
+	case 3:
+		_ = child.Guard(ctx, func(context.Context) error { return errors.New("of the child") })
+		time.Sleep(time.Second)
+		return raise(ctx, world)
+	case 1:
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Barrier().Wait(ctx)))
+		time.Sleep(2 * time.Second)
+		mpicx.Throw(explain(world.Err(), "the world's round is over")) // this rank joins it, which rank 0 has not
+		time.Sleep(2 * time.Second)
+		return repair(ctx, child)
+	case 0:
+		time.Sleep(3 * time.Second)
+	}
+	return world.Barrier().Wait(ctx) // rank 2 joins the child's round as well, and is told the world's
+}
+
 // A program that ends while a Shrink of it is pending is left behind; the Shrink of the others
 // is not disturbed.
 func TestProgramEndsInRepair(t *testing.T) {
@@ -182,9 +167,7 @@ func TestProgramEndsInRepair(t *testing.T) {
 			if world.Rank() == 2 {
 				_ = world.Guard(ctx, func(context.Context) error { return errors.New("leaves") })
 			}
-			if err := world.Barrier().Wait(ctx); !corrupted(err) {
-				return fmt.Errorf("Barrier: %v", err)
-			}
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
 			repair := world.Shrink()
 			if world.Rank() == 2 {
 				return nil

@@ -38,7 +38,7 @@ func runWith(t *testing.T, opts []mpicx.Option, ranks int, fn func(ctx context.C
 // A spare takes the place of who has died, and knows it; the others keep theirs.
 func TestReplace(t *testing.T) {
 	var begun atomic.Int32
-	err := runWithSpares(t, 4, 2, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 4, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		begun.Add(1)
 		c := world
 		if world.Incarnation() == 0 {
@@ -46,9 +46,7 @@ func TestReplace(t *testing.T) {
 				mpicxtest.Die(world)
 			}
 			err := world.Barrier().Wait(ctx)
-			if !corrupted(err) {
-				return fmt.Errorf("Barrier: %v", err)
-			}
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
 			if c, err = world.Replace().Get(ctx); err != nil {
 				return err
 			}
@@ -69,8 +67,7 @@ func TestReplace(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	require.NoError(t, err)
+	}))
 	require.EqualValues(t, 2*5, begun.Load())
 }
 
@@ -78,7 +75,7 @@ func TestReplace(t *testing.T) {
 // first.
 func TestReplaceInOrder(t *testing.T) {
 	dir := t.TempDir()
-	err := runWith(t, []mpicx.Option{mpicx.WithSpares(3), mpicx.WithTimeline(dir)}, 4, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWith(t, []mpicx.Option{mpicx.WithSpares(3), mpicx.WithTimeline(dir)}, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Incarnation() > 0 {
 			return world.Barrier().Wait(ctx)
 		}
@@ -88,14 +85,11 @@ func TestReplaceInOrder(t *testing.T) {
 			mpicxtest.Die(world)
 		}
 		for _, r := range dead {
-			if err := deadIs(mpicx.Recv(world, []int{0}, r, 0).Wait(ctx), r); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, r, 0).Wait(ctx), r))
 		}
 		c := world.Replace().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+	}))
 	as := make(map[int]int) // by rank in the pool
 	for _, l := range eventsOf(t, dir) {
 		if l.As != nil {
@@ -111,7 +105,7 @@ func TestReplaceTooFewSpares(t *testing.T) {
 	dying[0].Add(2)
 	dying[1].Add(2)
 	var begun atomic.Int32
-	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		dying := &dying[(begun.Add(1)-1)/4]
 		if world.Rank() >= 2 {
 			defer dying.Done()
@@ -127,14 +121,13 @@ func TestReplaceTooFewSpares(t *testing.T) {
 			return err
 		}
 		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+	}))
 }
 
 // The same place is taken over again and again, until nobody is there who was in the beginning.
 func TestReplaceAgain(t *testing.T) {
 	const n, k = 2, 6
-	err := runWithSpares(t, n, k, func(ctx context.Context, c *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, n, k, func(ctx context.Context, c *mpicx.Comm) error {
 		for {
 			all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
 			switch {
@@ -148,42 +141,29 @@ func TestReplaceAgain(t *testing.T) {
 				mpicxtest.Die(c)
 			}
 		}
-	})
-	require.NoError(t, err)
+	}))
 }
 
 // A signal ends a Replace at all ranks, as it ends Shrink, and then it can be called again.
 func TestSignalDuringReplace(t *testing.T) {
-	err := runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Incarnation() > 0 {
 			return world.Barrier().Wait(ctx)
 		}
 		if world.Rank() == 2 {
-			if err := world.SignalError(ctx, 7); !is[*mpicx.PropagatedError](err) {
-				return fmt.Errorf("Signal: %v", err)
-			}
+			mpicx.Throw(isA[*mpicx.PropagatedError](world.SignalError(ctx, 7)))
 			mpicxtest.Die(world)
 		}
-		if _, err := world.Replace().Get(ctx); !is[*mpicx.PropagatedError](err) {
-			return fmt.Errorf("Replace: %v", err)
-		}
-		if err := world.Barrier().Wait(ctx); !corrupted(err) {
-			return fmt.Errorf("Barrier: %v", err)
-		}
+		mpicx.Throw(isA[*mpicx.PropagatedError](world.Replace().Wait(ctx)))
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
 		c := world.Replace().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
-}
-
-func is[E error](err error) bool {
-	_, is := errors.AsType[E](err)
-	return is
+	}))
 }
 
 // Under ErrorsReturn the program revokes, and replaces, itself.
 func TestReplaceRevoked(t *testing.T) {
-	err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
 		if c.Incarnation() == 0 {
 			c.SetErrhandler(mpicx.ErrorsReturn)
 			if c.Rank() == 1 {
@@ -192,17 +172,14 @@ func TestReplaceRevoked(t *testing.T) {
 			if err := c.Barrier().Wait(ctx); err == nil {
 				return errors.New("a Barrier with a dead rank")
 			}
-			if err := c.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(c.Revoke(ctx))
 			var err error
 			if c, err = c.Replace().Get(ctx); err != nil {
 				return err
 			}
 		}
 		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+	}))
 }
 
 // Who has left by an error, or has returned, is replaced as well.
@@ -214,9 +191,7 @@ func TestReplaceOfTheReturned(t *testing.T) {
 					if c.Rank() == 1 {
 						return leave()
 					}
-					if err := c.Barrier().Wait(ctx); !corrupted(err) {
-						return fmt.Errorf("Barrier: %w", err)
-					}
+					mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
 					var err error
 					if c, err = c.Replace().Get(ctx); err != nil {
 						return err
@@ -238,56 +213,42 @@ func TestReplaceOfTheReturned(t *testing.T) {
 
 // Who calls something else, or replaces what can't be, learns it, at all ranks.
 func TestReplaceRefused(t *testing.T) {
-	err := runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		for _, f := range []*future.Future[*mpicx.Comm]{world.Dup(), world.Split(0, 0)} {
 			c := f.MustGet(ctx)
-			if _, err := c.Replace().Get(ctx); !is[*mpicx.MPIError](err) {
-				return fmt.Errorf("Replace of %v: %v", c, err)
-			}
+			mpicx.Throw(isA[*mpicx.MPIError](c.Replace().Wait(ctx)))
 		}
 		call := world.Replace
 		if world.Rank() == 1 {
 			call = world.Shrink
 		}
-		if _, err := call().Get(ctx); !is[*mpicx.MPIError](err) {
-			return fmt.Errorf("Shrink and Replace in the same place: %v", err)
-		}
+		mpicx.Throw(isA[*mpicx.MPIError](call().Wait(ctx)))
 		small := world.Shrink().MustGet(ctx)
 		first, second := world.Replace(), small.Replace()
-		if _, err := second.Get(ctx); !is[*mpicx.MPIError](err) {
-			return fmt.Errorf("Replace of what was shrunk from what was replaced: %v", err)
-		}
+		mpicx.Throw(isA[*mpicx.MPIError](second.Wait(ctx)))
 		c := first.MustGet(ctx)
 		if c.Replaced() != nil {
 			return fmt.Errorf("replaced %v though nobody has died", c.Replaced())
 		}
-		if _, err := world.Replace().Get(ctx); !is[*mpicx.MPIError](err) {
-			return fmt.Errorf("Replace of what was replaced: %v", err)
-		}
+		mpicx.Throw(isA[*mpicx.MPIError](world.Replace().Wait(ctx)))
 		return c.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+	}))
 }
 
 // Without spares Replace is what it is with none left; the black channel has none.
 func TestReplaceWithoutSpares(t *testing.T) {
 	oneProcess(t)
 	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
-	err := runWithSpares(t, 3, 0, func(ctx context.Context, world *mpicx.Comm) error {
+	require.NoError(t, runWithSpares(t, 3, 0, func(ctx context.Context, world *mpicx.Comm) error {
 		c := world.Replace().MustGet(ctx)
 		if c.Rank() == 2 {
 			mpicxtest.Die(world)
 		}
-		if err := c.Barrier().Wait(ctx); !corrupted(err) {
-			return fmt.Errorf("Barrier: %v", err)
-		}
-		if _, err := c.Replace().Get(ctx); !is[*mpicx.SpareError](err) {
-			return fmt.Errorf("Replace: %v", err)
-		}
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
+		mpicx.Throw(isA[*mpicx.SpareError](c.Replace().Wait(ctx)))
 		small := c.Shrink().MustGet(ctx)
 		return small.Barrier().Wait(ctx)
-	})
-	require.NoError(t, err)
+	}))
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		if _, err := world.Replace().Get(ctx); !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("Replace: %v", err)
@@ -306,9 +267,7 @@ func recovering(ctx context.Context, c *mpicx.Comm) error {
 			if sum[0] != c.Size() {
 				return fmt.Errorf("a sum of %d ones, of %d ranks", sum[0], c.Size())
 			}
-			if err := exchange(ctx, c, 0); err != nil {
-				return err
-			}
+			mpicx.Throw(exchange(ctx, c, 0))
 			return sameIdentity(ctx, c)
 		})
 		if err == nil {
@@ -409,8 +368,6 @@ func TestReplaceProcesses(t *testing.T) {
 		"must exit 2 with status 3 in resolve message 1; must kill 3 at operation 4",
 		"must kill 1 in replace message 1; must kill 2 at operation 3",
 	} {
-		t.Run(plan, func(t *testing.T) {
-			mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2))
-		})
+		t.Run(plan, func(t *testing.T) { mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2)) })
 	}
 }

@@ -96,16 +96,14 @@ func TestCancelledRun(t *testing.T) {
 		var out printed
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		time.AfterFunc(time.Minute-time.Millisecond, cancel)
-		err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+		require.ErrorIs(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 			return mpicx.Recv(world, []int{0}, world.Rank(), 1).Wait(ctx)
-		}, mpicx.WithRanks(2), diagnosesTo(&out))
-		require.ErrorIs(t, err, context.Canceled)
+		}, mpicx.WithRanks(2), diagnosesTo(&out)), context.Canceled)
 		require.Empty(t, out.String())
 	})
 }
 
 func TestWrongSignal(t *testing.T) {
 	t.Setenv("MPICX_DIAGNOSE", "SIGKILL")
-	err := mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil })
-	require.ErrorContains(t, err, `MPICX_DIAGNOSE="SIGKILL", expected one of SIG`)
+	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }), `MPICX_DIAGNOSE="SIGKILL", expected one of SIG`)
 }

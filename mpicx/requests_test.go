@@ -147,9 +147,7 @@ func TestPersistentAfterAnError(t *testing.T) {
 			require.NoError(t, err, "round %d", i)
 			require.Equal(t, numbers(20_000, peer), in)
 		}
-		if err := comm.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(comm.Close(ctx))
 		require.ErrorContains(t, recv.Start().Wait(ctx), "RecvInit: world.dup1 is closed")
 		require.ErrorContains(t, send.Start().Wait(ctx), "SsendInit: world.dup1 is closed")
 		return world.Barrier().Wait(ctx)
@@ -346,9 +344,7 @@ func TestF4BufferIsFree(t *testing.T) {
 			} else {
 				err = futures[1].Wait(ctx)
 			}
-			if err := propagated(err, round); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, round))
 			for i, f := range futures {
 				if done, _ := f.Test(); !done {
 					return fmt.Errorf("round %d: future %d is not done", round, i)
@@ -357,9 +353,7 @@ func TestF4BufferIsFree(t *testing.T) {
 					buffers[i][j] = -1 // the race detector would see anybody else here
 				}
 			}
-			if err := exchange(ctx, world, round); err != nil {
-				return err
-			}
+			mpicx.Throw(exchange(ctx, world, round))
 			for i, b := range buffers {
 				for _, v := range b {
 					if v != -1 {

@@ -53,15 +53,13 @@ type operation struct {
 }
 
 func needing() (all []operation) {
-	for _, peer := range []int{1, mpicx.AnySource} {
-		for _, tag := range []int{5, mpicx.AnyTag} {
-			all = append(all,
-				operation{"Recv", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Recv(c, []int{0}, peer, tag) }},
-				operation{"RecvSlice", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvSlice[int](c, peer, tag) }},
-				operation{"RecvValue", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvValue[string](c, peer, tag) }},
-				operation{"Probe", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Probe[int](c, peer, tag) }},
-			)
-		}
+	for peer, tag := range product([]int{1, mpicx.AnySource}, []int{5, mpicx.AnyTag}) {
+		all = append(all,
+			operation{"Recv", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Recv(c, []int{0}, peer, tag) }},
+			operation{"RecvSlice", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvSlice[int](c, peer, tag) }},
+			operation{"RecvValue", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.RecvValue[string](c, peer, tag) }},
+			operation{"Probe", peer, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Probe[int](c, peer, tag) }},
+		)
 	}
 	return append(all,
 		operation{"Ssend", 1, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Ssend(c, []int{0}, peer, 5) }},
@@ -151,16 +149,14 @@ func TestWhatNeedsRanksThatHaveReturned(t *testing.T) {
 			maps.Copy(ways, waysToLook)
 		}
 		for way, wait := range ways {
-			for _, h := range []mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn} {
-				for _, onDup := range []bool{false, true} {
-					for _, when := range []string{"before", "meanwhile", "pending", "one stays"} {
-						if when == "one stays" && o.peer == mpicx.AnySource {
-							continue // that one may send
-						}
-						t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
-							onBackends(t, 3, need{o, wait, h, onDup, when}.play)
-						})
+			for h, onDup := range product([]mpicx.Errhandler{mpicx.ErrorsPropagate, mpicx.ErrorsReturn}, []bool{false, true}) {
+				for _, when := range []string{"before", "meanwhile", "pending", "one stays"} {
+					if when == "one stays" && o.peer == mpicx.AnySource {
+						continue // that one may send
 					}
+					t.Run(fmt.Sprint(o.name, " ", o.peer, " ", way, " ", h, " ", onDup, " ", when), func(t *testing.T) {
+						onBackends(t, 3, need{o, wait, h, onDup, when}.play)
+					})
 				}
 			}
 		}
@@ -242,17 +238,15 @@ func TestReceiveFromAnybodyWhenAllHaveDied(t *testing.T) {
 			continue
 		}
 		for way, wait := range waysToWait {
-			for died := range n {
-				for _, onDup := range []bool{false, true} {
-					t.Run(fmt.Sprint(o.name, " ", way, " ", died, " ", onDup), func(t *testing.T) {
-						onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
-							if backend != "ulfm" {
-								return nil
-							}
-							return someDie(ctx, world, o, wait, died, onDup)
-						})
+			for died, onDup := range product(indices(n), []bool{false, true}) {
+				t.Run(fmt.Sprint(o.name, " ", way, " ", died, " ", onDup), func(t *testing.T) {
+					onBackends(t, n, func(ctx context.Context, backend string, world *mpicx.Comm) error {
+						if backend != "ulfm" {
+							return nil
+						}
+						return someDie(ctx, world, o, wait, died, onDup)
 					})
-				}
+				})
 			}
 		}
 	}
@@ -381,24 +375,22 @@ func TestMessagesOfRanksThatHaveReturned(t *testing.T) {
 func TestWaitsForRankThatFails(t *testing.T) {
 	oneProcess(t)
 	for range 50 {
-		for _, source := range []int{1, mpicx.AnySource} {
-			for _, backend := range []string{"blackchannel", "ulfm"} {
-				failed := errors.New("failed")
-				if processes != nil && len(fitting(2)) == 0 {
-					t.Skip("needs two processes")
+		for source, backend := range product([]int{1, mpicx.AnySource}, []string{"blackchannel", "ulfm"}) {
+			failed := errors.New("failed")
+			if processes != nil && len(fitting(2)) == 0 {
+				t.Skip("needs two processes")
+			}
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 1 {
+					return failed
 				}
-				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					if world.Rank() == 1 {
-						return failed
-					}
-					if err := mpicx.Recv(world, []int{0}, source, 5).Wait(ctx); !corrupted(err) {
-						return fmt.Errorf("got %v (%T)", err, err)
-					}
-					return nil
-				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option](backend))
-				if err != nil && err.Error() != "rank 1: failed" {
-					t.Fatal(backend, source, err)
+				if err := mpicx.Recv(world, []int{0}, source, 5).Wait(ctx); !corrupted(err) {
+					return fmt.Errorf("got %v (%T)", err, err)
 				}
+				return nil
+			}, mpicx.WithRanks(2), hook.Backend[mpicx.Option](backend))
+			if err != nil && err.Error() != "rank 1: failed" {
+				t.Fatal(backend, source, err)
 			}
 		}
 	}
@@ -469,8 +461,8 @@ func TestErrorOnADupThatARankNeverMakes(t *testing.T) {
 			for _, c := range []*mpicx.Comm{inner, dup} {
 				if world.Rank() == 3 {
 					_ = c.Signal(ctx, errors.New("disk full"))
-				} else if err := mpicx.Recv(c, []int{0}, world.Rank(), 0).Wait(ctx); !is[*mpicx.PropagatedError](err) {
-					return fmt.Errorf("got %w", err)
+				} else {
+					mpicx.Throw(isA[*mpicx.PropagatedError](mpicx.Recv(c, []int{0}, world.Rank(), 0).Wait(ctx)))
 				}
 			}
 			return nil

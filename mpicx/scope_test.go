@@ -25,7 +25,7 @@ func TestAnInternalErrorNeverLeaks(t *testing.T) {
 		for i := range 50 {
 			var mu sync.Mutex
 			var got []error
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				child := dup(ctx, world)
 				_ = world.Try(ctx, func(ctx context.Context) error {
 					return child.Guard(ctx, func(ctx context.Context) error {
@@ -42,8 +42,7 @@ func TestAnInternalErrorNeverLeaks(t *testing.T) {
 					})
 				})
 				return nil
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+			}, mpicx.WithRanks(3), backend))
 			require.Len(t, got, 2)
 			for _, err := range got {
 				require.NotErrorIs(t, err, context.Canceled)
@@ -59,32 +58,23 @@ func TestAnInternalErrorNeverLeaks(t *testing.T) {
 // it has entered the inner Try, has failed in the outer Try: all are told.
 func TestWhatTryReturnsAllHave(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for range 20 {
-			const n = 3
-			var outer [n]error
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == 0 {
-						<-ctx.Done() // it computes
-						return ctx.Err()
-					}
-					inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
-					if _, ok := errors.AsType[*mpicx.PropagatedError](inner); !ok {
-						return inner
-					}
-					return world.Barrier().Wait(ctx)
-				})
-				return nil
-			}, mpicx.WithRanks(n), backend)
-			require.NoError(t, err)
-			for _, err := range outer {
-				require.Equal(t, told(outer[0]), told(err))
-				p, ok := errors.AsType[*mpicx.PropagatedError](err)
-				require.True(t, ok, "%v", err)
-				require.Len(t, p.Failures, 2) // the inner error, again
+	var outer [3]error
+	runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				<-ctx.Done() // it computes
+				return ctx.Err()
 			}
+			inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
+			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
+			return world.Barrier().Wait(ctx)
+		})
+		world.Barrier().MustWait(ctx)
+		for _, err := range outer {
+			require.Equal(t, told(outer[0]), told(err))
+			require.Len(t, err.(*mpicx.PropagatedError).Failures, 2) // the inner error, again
 		}
+		return world.Barrier().Wait(ctx)
 	})
 }
 
@@ -109,9 +99,7 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 				}
 				return world.Barrier().Wait(ctx)
 			})
-			if _, ok := errors.AsType[*mpicx.PropagatedError](inner); !ok {
-				return inner
-			}
+			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			message := mpicx.Recv(world, make([]int, 1), 1, 99)
@@ -129,36 +117,19 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 // loop of the README does the same at all ranks.
 func TestAVerdictHidesTheOneBefore(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		cause := &placeError{1, 2}
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			left := world.Guard(ctx, func(ctx context.Context) error {
-				err := world.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						return cause
-					}
-					return world.Barrier().Wait(ctx)
-				})
-				if world.Rank() == 1 {
-					return err // it gives up
-				}
-				return world.Barrier().Wait(ctx)
-			})
-			if world.Rank() == 1 {
-				left = world.Barrier().Wait(ctx)
-				if !errors.Is(left, cause) {
-					return fmt.Errorf("the cause is not found in %w", left)
-				}
-			}
-			if _, ok := errors.AsType[*mpicx.CommCorruptedError](left); !ok {
-				return fmt.Errorf("not corrupted: %w", left)
-			}
-			if _, ok := errors.AsType[*mpicx.PropagatedError](left); ok {
-				return fmt.Errorf("the corruption is taken for what it was raised by: %w", left)
-			}
-			return nil
-		}, mpicx.WithRanks(3), backend)
-		require.NoError(t, err)
+	cause := &placeError{1, 2}
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		left := world.Guard(ctx, func(ctx context.Context) error {
+			err := world.Try(ctx, fails(world, 1, cause))
+			return fails(world, 1, err)(ctx) // it gives up
+		})
+		if world.Rank() == 1 {
+			left = world.Barrier().Wait(ctx)
+			mpicx.Throw(expect(left, cause))
+		}
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](left))
+		require.False(t, is[*mpicx.PropagatedError](left), "the corruption is taken for what it was raised by: %v", left)
+		return nil
 	})
 }
 
@@ -166,27 +137,22 @@ func TestAVerdictHidesTheOneBefore(t *testing.T) {
 // told by one error of the parent.
 func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for range 200 {
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				var child *mpicx.Comm
-				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
-					child, err = world.Split(0, world.Rank()).Get(ctx)
-					return err
-				}))
-				err := world.TryAll(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						return child.SignalError(ctx, 44)
-					}
-					return child.Barrier().Wait(ctx)
-				})
-				if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-					return fmt.Errorf("the parent's: %w", err)
-				}
-				return world.TryAll(ctx, func(context.Context) error { return nil })
-			}, mpicx.WithRanks(3), backend)
-			require.NoError(t, err)
+	runBothTimes(t, 200, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		var child *mpicx.Comm
+		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
+			child, err = world.Split(0, world.Rank()).Get(ctx)
+			return err
+		}))
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				return child.SignalError(ctx, 44)
+			}
+			return child.Barrier().Wait(ctx)
+		})
+		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
+			return fmt.Errorf("the parent's: %w", err)
 		}
+		return world.TryAll(ctx, func(context.Context) error { return nil })
 	})
 }
 
@@ -202,9 +168,7 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 			return err
 		}
 		err = child.Try(ctx, func(ctx context.Context) error {
-			if err := world.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Revoke(ctx))
 			if world.Rank() == 1 {
 				return cause
 			}
@@ -212,9 +176,7 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 				return child.Barrier().Wait(ctx) // the context of the Try on the world has ended
 			})
 		})
-		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != cause.Error() {
-			return fmt.Errorf("got %w", err)
-		}
+		mpicx.Throw(messagesAre(err, cause.Error()))
 		err = world.Try(ctx, func(context.Context) error { return cause })
 		if !errors.Is(err, mpicx.ErrRevoked) || !errors.Is(err, cause) {
 			return fmt.Errorf("on the world: got %w", err)
@@ -229,7 +191,7 @@ func TestTryAfterATry(t *testing.T) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		left, lost := make(chan struct{}), errors.New("lost")
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			var told error
 			err := world.Try(ctx, func(ctx context.Context) error {
 				told = world.Try(ctx, func(context.Context) error {
@@ -254,13 +216,9 @@ func TestTryAfterATry(t *testing.T) {
 					return ctx.Err()
 				})
 			}
-			p, ok := errors.AsType[*mpicx.PropagatedError](told)
-			if !ok || len(p.Failures) != 1 || p.Failures[0].Message != lost.Error() {
-				return fmt.Errorf("got %w", told)
-			}
+			mpicx.Throw(messagesAre(told, lost.Error()))
 			return world.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(2), backend)
-		require.NoError(t, err)
+		}, mpicx.WithRanks(2), backend))
 	})
 }
 
@@ -387,7 +345,7 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 				pending, begun := make(chan struct{}), make(chan struct{})
-				err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 					buf := make([]int, 2)
 					err := world.Try(ctx, func(ctx context.Context) error {
 						if world.Rank() == 0 {
@@ -411,8 +369,7 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 						return fmt.Errorf("got %v and the error %w", buf, err)
 					}
 					return world.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(2), backend)
-				require.NoError(t, err)
+				}, mpicx.WithRanks(2), backend))
 			})
 		})
 	}
@@ -421,26 +378,24 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 // What waits for the verdict after its rank has raised an error is named as what the program has begun.
 func TestWithheldIsNamed(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			_ = world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 0 { // it looks for no error until then
-					time.Sleep(time.Minute)
-					return nil
-				}
-				go world.Signal(ctx, errors.New("disk full"))
-				<-ctx.Done()
-				for name, f := range map[string]future.Waiter{"Barrier": world.Barrier(), "Recv": mpicx.Recv(world, []int{0}, 0, 1)} {
-					short, cancel := context.WithTimeout(context.Background(), time.Second)
-					err := f.Wait(short)
-					cancel()
-					require.ErrorIs(t, err, context.DeadlineExceeded)
-					require.ErrorContains(t, err, name+" on world")
-				}
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		_ = world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 { // it looks for no error until then
+				time.Sleep(time.Minute)
 				return nil
-			})
-			return world.Barrier().Wait(ctx)
-		}, backend)
+			}
+			go world.Signal(ctx, errors.New("disk full"))
+			<-ctx.Done()
+			for name, f := range map[string]future.Waiter{"Barrier": world.Barrier(), "Recv": mpicx.Recv(world, []int{0}, 0, 1)} {
+				short, cancel := context.WithTimeout(context.Background(), time.Second)
+				err := f.Wait(short)
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorContains(t, err, name+" on world")
+			}
+			return nil
+		})
+		return world.Barrier().Wait(ctx)
 	})
 }
 
@@ -448,32 +403,26 @@ func TestWithheldIsNamed(t *testing.T) {
 // communicator of that Wait, too (C4): an older ancestor's error is not told there any more.
 func TestFinalForWhoWaitedInAGuard(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for range 200 {
-			mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				var first, second error
-				_ = world.TryAll(ctx, func(ctx context.Context) error {
-					parent := dup(ctx, world)
-					return parent.Guard(ctx, func(ctx context.Context) error {
-						child := dup(ctx, parent)
-						if world.Rank() == 0 {
-							return child.Guard(ctx, func(context.Context) error { return errors.New("diverged") })
-						}
-						short, cancel := context.WithTimeout(ctx, time.Hour)
-						defer cancel()
-						first = mpicx.Recv(child, []int{0}, 0, 1).Wait(short)
-						second = mpicx.Recv(child, []int{0}, 0, 1).Wait(ctx)
-						return second
-					})
-				})
-				if _, final := errors.AsType[*mpicx.CommCorruptedError](first); final {
-					if _, still := errors.AsType[*mpicx.CommCorruptedError](second); !still {
-						return fmt.Errorf("got %w, and then %w", first, second)
-					}
+	runBothTimes(t, 200, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		var first, second error
+		_ = world.TryAll(ctx, func(ctx context.Context) error {
+			parent := dup(ctx, world)
+			return parent.Guard(ctx, func(ctx context.Context) error {
+				child := dup(ctx, parent)
+				if world.Rank() == 0 {
+					return child.Guard(ctx, func(context.Context) error { return errors.New("diverged") })
 				}
-				return nil
-			}, backend)
+				short, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				first = mpicx.Recv(child, []int{0}, 0, 1).Wait(short)
+				second = mpicx.Recv(child, []int{0}, 0, 1).Wait(ctx)
+				return second
+			})
+		})
+		if _, final := errors.AsType[*mpicx.CommCorruptedError](first); final {
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](second))
 		}
+		return nil
 	})
 }
 
@@ -488,24 +437,20 @@ func TestOwnErrorAroundOthers(t *testing.T) {
 		"alone":   func(_, end error) error { return errors.Join(end, own) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-					err := world.TryAll(ctx, func(ctx context.Context) error {
-						if world.Rank() == 0 {
-							return errors.New("disk full")
-						}
-						err := world.Barrier().Wait(ctx)
-						<-ctx.Done()
-						return around(err, ctx.Err())
-					})
-					if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Message != "disk full" {
-						return fmt.Errorf("got %w", err)
+			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.TryAll(ctx, func(ctx context.Context) error {
+					if world.Rank() == 0 {
+						return errors.New("disk full")
 					}
-					if world.Rank() == 1 && !errors.Is(err, own) {
-						return fmt.Errorf("its own error is not in %w", err)
-					}
-					return nil
-				}, backend)
+					err := world.Barrier().Wait(ctx)
+					<-ctx.Done()
+					return around(err, ctx.Err())
+				})
+				mpicx.Throw(messagesAre(err, "disk full"))
+				if world.Rank() == 1 && !errors.Is(err, own) {
+					return fmt.Errorf("its own error is not in %w", err)
+				}
+				return nil
 			})
 		})
 	}
@@ -514,28 +459,26 @@ func TestOwnErrorAroundOthers(t *testing.T) {
 // A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody
 // (C1). It returns that error, and not the end of its context, which would tell all ranks nothing.
 func TestGuardInsideATryThatHasAnError(t *testing.T) {
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			child := dup(ctx, world)
-			var inGuard error
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				if world.Rank() == 0 {
-					return errors.New("disk full")
-				}
-				_ = world.Barrier().Wait(ctx)
-				inGuard = child.Guard(context.Background(), func(ctx context.Context) error {
-					<-ctx.Done() // rank 0 corrupts the world
-					return ctx.Err()
-				})
-				return inGuard
-			})
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		var inGuard error
+		err := world.TryAll(ctx, func(ctx context.Context) error {
 			if world.Rank() == 0 {
-				_ = world.Guard(ctx, func(context.Context) error { return err })
-			} else if errors.Is(inGuard, context.Canceled) || !is[*mpicx.PropagatedError](inGuard) && !is[*mpicx.CommCorruptedError](inGuard) {
-				return fmt.Errorf("got %w", inGuard)
+				return errors.New("disk full")
 			}
-			return nil
-		}, backend)
+			_ = world.Barrier().Wait(ctx)
+			inGuard = child.Guard(context.Background(), func(ctx context.Context) error {
+				<-ctx.Done() // rank 0 corrupts the world
+				return ctx.Err()
+			})
+			return inGuard
+		})
+		if world.Rank() == 0 {
+			_ = world.Guard(ctx, func(context.Context) error { return err })
+		} else if errors.Is(inGuard, context.Canceled) || !is[*mpicx.PropagatedError](inGuard) && !is[*mpicx.CommCorruptedError](inGuard) {
+			return fmt.Errorf("got %w", inGuard)
+		}
+		return nil
 	})
 }
 
@@ -560,10 +503,7 @@ func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
 							}
 							return wait(ctx, inner)
 						})
-						if !is[*mpicx.PropagatedError](err) {
-							return fmt.Errorf("got %w", err)
-						}
-						return nil
+						return isA[*mpicx.PropagatedError](err)
 					}, backend)
 				}
 			})

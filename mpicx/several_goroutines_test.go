@@ -218,24 +218,22 @@ func TestSeveralGoroutines(t *testing.T) {
 	sizes := 0
 	for scopeName, scope := range inOrder(severalScopes) {
 		for bodyName, body := range inOrder(severalBodies) {
-			for _, who := range []string{"one raises", "all raise"} {
-				for _, backend := range []string{"blackchannel", "ulfm"} {
-					t.Run(fmt.Sprintf("%s/%s/%s/%s", scopeName, bodyName, who, backend), func(t *testing.T) {
-						if processes != nil && backend != mpicx.Backend {
-							t.Skip("processes have the backend of their build")
+			for who, backend := range product([]string{"one raises", "all raise"}, []string{"blackchannel", "ulfm"}) {
+				t.Run(fmt.Sprintf("%s/%s/%s/%s", scopeName, bodyName, who, backend), func(t *testing.T) {
+					if processes != nil && backend != mpicx.Backend {
+						t.Skip("processes have the backend of their build")
+					}
+					sizes++
+					for _, n := range fitting(2, 3, 4, 5, 6, 7, 8) {
+						if !long && n != 2+sizes%3 && n != 5+sizes%4 {
+							continue
 						}
-						sizes++
-						for _, n := range fitting(2, 3, 4, 5, 6, 7, 8) {
-							if !long && n != 2+sizes%3 && n != 5+sizes%4 {
-								continue
-							}
-							playSeveral(t, n, rounds, backend, scope, body, who == "all raise")
-							if t.Failed() {
-								return
-							}
+						playSeveral(t, n, rounds, backend, scope, body, who == "all raise")
+						if t.Failed() {
+							return
 						}
-					})
-				}
+					}
+				})
 			}
 		}
 	}
@@ -268,9 +266,7 @@ func playSeveral(t *testing.T, n, rounds int, backend string, scope roundOf,
 			}
 			return s.untold(s.tells(k, err))
 		})
-		if err := first(err, s.listeners.Wait()); err != nil {
-			return err
-		}
+		mpicx.Throw(first(err, s.listeners.Wait()))
 		heard[world.Rank()] = s.told
 		return exchange(ctx, world, rounds)
 	}, hook.Backend[mpicx.Option](backend))
@@ -295,7 +291,7 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for range 100 {
 			var told [2][2]string
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				me := world.Rank()
 				never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
 				for k := range 2 {
@@ -324,8 +320,7 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 					told[k][me] = fmt.Sprint(p.Failures)
 				}
 				return nil
-			}, mpicx.WithRanks(2), backend)
-			require.NoError(t, err)
+			}, mpicx.WithRanks(2), backend))
 			for k := range told {
 				require.Equal(t, told[k][0], told[k][1], "TryAll %d", k)
 			}

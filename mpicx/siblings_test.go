@@ -47,50 +47,51 @@ func TestErrorsOfSiblings(t *testing.T) {
 	}
 	for what, use := range uses {
 		for _, late := range []bool{false, true} {
-			name := what
-			if late {
-				name += ", told before"
-			}
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					begin := time.Now()
-					fails := errors.New("lost")
-					err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-						part := func(member bool) *mpicx.Comm {
-							if member {
-								return w.Split(0, 0).MustGet(ctx)
-							}
-							return w.Split(mpicx.Undefined, 0).MustGet(ctx)
-						}
-						a, b := part(w.Rank() < 2), part(w.Rank() > 0)
-						var err error
-						switch w.Rank() {
-						case 0:
-							err = a.Try(ctx, func(context.Context) error {
-								time.Sleep(time.Second)
-								return fails
-							})
-						case 1:
-							err = a.Try(ctx, func(ctx context.Context) error {
-								if late {
-									<-ctx.Done()
-								}
-								return b.Try(ctx, func(ctx context.Context) error { return use(ctx, b) })
-							})
-						case 2:
-							err = b.Try(ctx, func(ctx context.Context) error { return receive(ctx, b) })
-						}
-						p, ok := errors.AsType[*mpicx.PropagatedError](err)
-						if assert.True(t, ok, "rank %d: %v", w.Rank(), err) && w.Rank() < 2 {
-							assert.Equal(t, fails.Error(), p.Failures[0].Message)
-						}
-						return w.Barrier().Wait(ctx)
-					}, mpicx.WithRanks(3))
-					require.NoError(t, err)
+			t.Run(fmt.Sprintf("%s, told before: %t", what, late), func(t *testing.T) {
+				inBubble(t, 3, func(ctx context.Context, w *mpicx.Comm) error {
+					begin, told := time.Now(), errorOfASibling(ctx, w, receive, use, late)
+					var p *mpicx.PropagatedError
+					if assert.ErrorAs(t, told, &p, "rank %d", w.Rank()) && w.Rank() < 2 {
+						assert.Equal(t, "lost", p.Failures[0].Message)
+					}
+					w.Barrier().MustWait(ctx)
 					assert.Equal(t, time.Second, time.Since(begin))
+					return nil
 				})
 			})
 		}
+	}
+}
+
+// errorOfASibling returns what each rank's Try has returned: rank 0's has failed after a second.
+func errorOfASibling(ctx context.Context, w *mpicx.Comm, receive, use func(context.Context, *mpicx.Comm) error, late bool) error {
+	part := func(member bool) *mpicx.Comm {
+		if member {
+			return w.Split(0, 0).MustGet(ctx)
+		}
+		return w.Split(mpicx.Undefined, 0).MustGet(ctx)
+	}
+	a, b := part(w.Rank() < 2), part(w.Rank() > 0)
+	switch w.Rank() {
+	case 0:
+		return a.Try(ctx, failsLater("lost"))
+	case 1:
+		return a.Try(ctx, func(ctx context.Context) error {
+			if late {
+				<-ctx.Done()
+			}
+			return b.Try(ctx, func(ctx context.Context) error { return use(ctx, b) })
+		})
+	default:
+		return b.Try(ctx, func(ctx context.Context) error { return receive(ctx, b) })
+	}
+}
+
+// failsLater returns a scope's function that fails after a second.
+func failsLater(message string) func(context.Context) error {
+	return func(context.Context) error {
+		time.Sleep(time.Second)
+		return errors.New(message)
 	}
 }
 
@@ -98,33 +99,25 @@ func TestErrorsOfSiblings(t *testing.T) {
 // that the corruption has ended.
 func TestRepairInAnEndedContext(t *testing.T) {
 	oneProcess(t)
-	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-			a, outer := w.Dup().MustGet(ctx), ctx
-			err := a.Try(ctx, func(ctx context.Context) error {
-				err := a.Guard(ctx, func(ctx context.Context) error {
-					if w.Rank() == 0 {
-						return errors.New("lost")
-					}
-					return a.Barrier().Wait(ctx)
-				})
-				if w.Rank() > 0 {
-					assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
-				}
-				<-ctx.Done()
-				if w.Rank() == 0 {
-					time.Sleep(time.Second) // rank 1 has to wait
-				}
-				again, err := w.Dup().Get(outer)
-				if !assert.NoError(t, err, "rank %d", w.Rank()) {
-					return err
-				}
-				return again.Barrier().Wait(outer)
-			})
-			assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
-			return nil
-		}, mpicx.WithRanks(2))
-		require.NoError(t, err)
+	inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+		a, outer := w.Dup().MustGet(ctx), ctx
+		err := a.Try(ctx, func(ctx context.Context) error {
+			err := a.Guard(ctx, fails(a, 0, errors.New("lost")))
+			if w.Rank() > 0 {
+				assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
+			}
+			<-ctx.Done()
+			if w.Rank() == 0 {
+				time.Sleep(time.Second) // rank 1 has to wait
+			}
+			again, err := w.Dup().Get(outer)
+			if !assert.NoError(t, err, "rank %d", w.Rank()) {
+				return err
+			}
+			return again.Barrier().Wait(outer)
+		})
+		assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
+		return nil
 	})
 }
 
@@ -133,34 +126,31 @@ func TestRepairInAnEndedContext(t *testing.T) {
 func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 	oneProcess(t)
 	for _, tellsA := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-				a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
-				outer := ctx
-				err := a.Try(ctx, func(ctx context.Context) error {
-					if w.Rank() == 0 {
-						return errors.New("lost")
-					}
-					<-ctx.Done()
-					told := b
-					if tellsA {
-						told = a
-					}
-					assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
-					assert.ErrorAs(t, mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx), new(*mpicx.PropagatedError))
-					assert.NoError(t, mpicx.Recv(b, make([]byte, 1), 0, 7).Wait(outer))
-					return nil
-				})
-				assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
+		inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+			a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
+			outer := ctx
+			err := a.Try(ctx, func(ctx context.Context) error {
 				if w.Rank() == 0 {
-					time.Sleep(time.Second)
-					for _, tag := range []int{9, 8, 7} { // a receive that stays pending would need this rank
-						mpicx.Send(b, make([]byte, 1), 1, tag).MustWait(ctx)
-					}
+					return errors.New("lost")
 				}
+				<-ctx.Done()
+				told := b
+				if tellsA {
+					told = a
+				}
+				assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
+				assert.ErrorAs(t, mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx), new(*mpicx.PropagatedError))
+				assert.NoError(t, mpicx.Recv(b, make([]byte, 1), 0, 7).Wait(outer))
 				return nil
-			}, mpicx.WithRanks(2))
-			require.NoError(t, err)
+			})
+			assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
+			if w.Rank() == 0 {
+				time.Sleep(time.Second)
+				for _, tag := range map[bool][]int{false: {9, 8, 7}, true: {8, 7}}[tellsA] { // what stays pending needs this rank
+					mpicx.Send(b, make([]byte, 1), 1, tag).MustWait(ctx)
+				}
+			}
+			return nil
 		})
 	}
 }
@@ -169,108 +159,87 @@ func TestWaitsAfterTheErrorIsTold(t *testing.T) {
 // Waits that go on there hear of it.
 func TestErrorsInsideOfAnEndedContext(t *testing.T) {
 	oneProcess(t)
-	for _, early := range []bool{false, true} { // b's Try begins before the error of a
-		for _, use := range []string{"waits", "in another Try on a", "late"} {
-			synctest.Test(t, func(t *testing.T) {
-				begin := time.Now()
-				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-					a, b, c := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
-					receive := func(ctx context.Context) error { return mpicx.Recv(c, make([]byte, 1), 0, 9).Wait(ctx) }
-					if w.Rank() == 0 {
-						ofA := a.Try(ctx, func(context.Context) error {
-							time.Sleep(time.Second)
-							return errors.New("a")
-						})
-						assert.ErrorAs(t, ofA, new(*mpicx.PropagatedError))
-						ofB := b.Try(ctx, func(context.Context) error {
-							time.Sleep(time.Second)
-							return errors.New("b")
-						})
-						assert.ErrorAs(t, ofB, new(*mpicx.PropagatedError))
-						return w.Barrier().Wait(ctx)
+	// early: b's Try begins before the error of a.
+	for early, use := range product([]bool{false, true}, []string{"waits", "in another Try on a", "late"}) {
+		inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+			begin := time.Now()
+			a, b, c := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
+			receive := func(ctx context.Context) error { return mpicx.Recv(c, make([]byte, 1), 0, 9).Wait(ctx) }
+			if w.Rank() == 0 {
+				assert.NoError(t, messagesAre(a.Try(ctx, failsLater("a")), "a"))
+				assert.NoError(t, isA[*mpicx.PropagatedError](b.Try(ctx, failsLater("b"))))
+				return w.Barrier().Wait(ctx)
+			}
+			_ = a.Try(ctx, func(ctx context.Context) error {
+				if !early {
+					<-ctx.Done()
+				}
+				inner := b.Try(ctx, func(ctx context.Context) error {
+					assert.NoError(t, messagesAre(receive(ctx), "a"))
+					switch use {
+					case "in another Try on a":
+						return a.Try(ctx, receive)
+					case "late":
+						time.Sleep(time.Second)
 					}
-					_ = a.Try(ctx, func(ctx context.Context) error {
-						if !early {
-							<-ctx.Done()
-						}
-						inner := b.Try(ctx, func(ctx context.Context) error {
-							p, ok := errors.AsType[*mpicx.PropagatedError](receive(ctx))
-							if assert.True(t, ok) {
-								assert.Equal(t, "a", p.Failures[0].Message)
-							}
-							switch use {
-							case "in another Try on a":
-								return a.Try(ctx, receive)
-							case "late":
-								time.Sleep(time.Second)
-							}
-							return receive(ctx)
-						})
-						p, ok := errors.AsType[*mpicx.PropagatedError](inner)
-						if assert.True(t, ok, "%v", inner) {
-							assert.Equal(t, "b", p.Failures[0].Message)
-						}
-						return nil
-					})
-					return w.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(2))
-				assert.NoError(t, err)
-				assert.Equal(t, 2*time.Second, time.Since(begin))
+					return receive(ctx)
+				})
+				p, ok := errors.AsType[*mpicx.PropagatedError](inner)
+				assert.True(t, ok && p.Failures[0].Message == "b", "%v", inner)
+				return nil
 			})
-		}
+			w.Barrier().MustWait(ctx)
+			assert.Equal(t, 2*time.Second, time.Since(begin))
+			return nil
+		})
 	}
 }
 
 // So does every Wait, on another communicator, with the context of a Try on one that is revoked.
 func TestRevokeAroundAWait(t *testing.T) {
 	oneProcess(t)
-	for _, derived := range []bool{false, true} {
-		for _, how := range []string{"by its own operation", "by the other's", "late", "by Err", "by Revoked", "by itself"} {
-			synctest.Test(t, func(t *testing.T) {
-				err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-					w.SetErrhandler(mpicx.ErrorsReturn)
-					a := w.Dup().MustGet(ctx)
-					from := w
-					if derived {
-						from = a
-					}
-					b := from.Dup().MustGet(ctx)
-					if w.Rank() == 0 {
-						time.Sleep(time.Second)
-						assert.NoError(t, a.Revoke(ctx))
-						time.Sleep(time.Second)
-						mpicx.Send(b, []byte{1}, 1, 9).MustWait(ctx)
-						return b.Barrier().Wait(ctx) // a receive that stays pending would need this rank
-					}
-					r, outer := mpicx.Recv(b, make([]byte, 1), 0, 9), ctx
-					err := a.Try(ctx, func(ctx context.Context) error {
-						switch how {
-						case "by its own operation":
-							assert.ErrorIs(t, a.Barrier().Wait(ctx), mpicx.ErrRevoked)
-						case "late":
-							<-ctx.Done()
-							fallthrough
-						case "by the other's":
-							assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
-						case "by Err":
-							<-ctx.Done()
-							assert.ErrorIs(t, a.Err(), mpicx.ErrRevoked)
-						case "by Revoked":
-							<-ctx.Done()
-							assert.True(t, a.Revoked())
-						case "by itself":
-							assert.NoError(t, a.Revoke(ctx))
-						}
-						assert.Eventually(t, func() bool { return ctx.Err() != nil }, time.Minute, time.Second)
-						assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
-						return r.Wait(outer)
-					})
-					assert.NoError(t, err, how)
-					return b.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"))
-				assert.NoError(t, err)
+	for derived, how := range product([]bool{false, true}, []string{"by its own operation", "by the other's", "late", "by Err", "by Revoked", "by itself"}) {
+		inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+			w.SetErrhandler(mpicx.ErrorsReturn)
+			a := w.Dup().MustGet(ctx)
+			from := w
+			if derived {
+				from = a
+			}
+			b := from.Dup().MustGet(ctx)
+			if w.Rank() == 0 {
+				time.Sleep(time.Second)
+				assert.NoError(t, a.Revoke(ctx))
+				time.Sleep(time.Second)
+				mpicx.Send(b, []byte{1}, 1, 9).MustWait(ctx)
+				return b.Barrier().Wait(ctx) // a receive that stays pending would need this rank
+			}
+			r, outer := mpicx.Recv(b, make([]byte, 1), 0, 9), ctx
+			err := a.Try(ctx, func(ctx context.Context) error {
+				switch how {
+				case "by its own operation":
+					assert.ErrorIs(t, a.Barrier().Wait(ctx), mpicx.ErrRevoked)
+				case "late":
+					<-ctx.Done()
+					fallthrough
+				case "by the other's":
+					assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
+				case "by Err":
+					<-ctx.Done()
+					assert.ErrorIs(t, a.Err(), mpicx.ErrRevoked)
+				case "by Revoked":
+					<-ctx.Done()
+					assert.True(t, a.Revoked())
+				case "by itself":
+					assert.NoError(t, a.Revoke(ctx))
+				}
+				assert.Eventually(t, func() bool { return ctx.Err() != nil }, time.Minute, time.Second)
+				assert.ErrorIs(t, r.Wait(ctx), mpicx.ErrRevoked)
+				return r.Wait(outer)
 			})
-		}
+			assert.NoError(t, err, how)
+			return b.Barrier().Wait(ctx)
+		}, hook.Backend[mpicx.Option]("ulfm"))
 	}
 }
 
@@ -278,22 +247,19 @@ func TestRevokeAroundAWait(t *testing.T) {
 // on what is derived, in vain: Waits and scopes go on in it.
 func TestTryAllInAnEndedContext(t *testing.T) {
 	oneProcess(t)
-	synctest.Test(t, func(t *testing.T) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, w *mpicx.Comm) error {
-			return w.Dup().MustGet(ctx).Try(ctx, func(ctx context.Context) error {
-				err := w.TryAll(ctx, func(context.Context) error {
-					if w.Rank() == 0 {
-						time.Sleep(time.Second) // until the other is here
-						return errors.New("lost")
-					}
-					return nil
-				})
-				assert.Error(t, err)
-				<-ctx.Done()
-				return w.TryAll(ctx, func(ctx context.Context) error { return ctx.Err() })
+	inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+		return w.Dup().MustGet(ctx).Try(ctx, func(ctx context.Context) error {
+			err := w.TryAll(ctx, func(context.Context) error {
+				if w.Rank() == 0 {
+					time.Sleep(time.Second) // until the other is here
+					return errors.New("lost")
+				}
+				return nil
 			})
-		}, mpicx.WithRanks(2))
-		assert.NoError(t, err)
+			assert.Error(t, err)
+			<-ctx.Done()
+			return w.TryAll(ctx, func(ctx context.Context) error { return ctx.Err() })
+		})
 	})
 }
 
@@ -310,7 +276,7 @@ func TestTryAllEndsWithWhatASiblingsTryHasReplaced(t *testing.T) {
 func replacedByASiblings(t *testing.T, backend mpicx.Option, corrupt bool) {
 	synctest.Test(t, func(t *testing.T) {
 		late := &mailbox{held: true}
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			a := dup(ctx, world)
 			b := world.Split(0, 0).MustGet(ctx)
 			err := a.TryAll(ctx, func(ctx context.Context) error {
@@ -342,8 +308,7 @@ func replacedByASiblings(t *testing.T, backend mpicx.Option, corrupt bool) {
 				t = lateChildren{t, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
 			}
 			return t
-		}))
-		require.NoError(t, err)
+		})))
 	})
 }
 

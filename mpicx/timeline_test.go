@@ -10,7 +10,6 @@ import (
 	"runtime/trace"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,15 +47,8 @@ func TestTimelineOfAnError(t *testing.T) {
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		dir := t.TempDir()
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 2 {
-					return errors.New("diverged")
-				}
-				return world.Barrier().Wait(ctx)
-			})
-			if _, told := errors.AsType[*mpicx.PropagatedError](err); !told {
-				return fmt.Errorf("got %w", err)
-			}
+			err := world.Try(ctx, fails(world, 2, errors.New("diverged")))
+			mpicx.Throw(isA[*mpicx.PropagatedError](err))
 			world.Mark("again")
 			return world.Barrier().Wait(ctx)
 		}, mpicx.WithRanks(4), mpicx.WithTimeline(dir), backend))
@@ -213,16 +205,14 @@ func TestRuntimeTrace(t *testing.T) {
 	}
 	var b bytes.Buffer
 	require.NoError(t, trace.Start(&b))
-	synctest.Test(t, func(t *testing.T) {
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			world.Mark("here")
-			err := signalled(ctx, world, 7)
-			if world.Rank() == 1 {
-				settle() // the others are blocked
-			}
-			return errors.Join(err, world.Barrier().Wait(ctx))
-		}, mpicx.WithRanks(3), mpicx.WithRuntimeTrace()))
-	})
+	inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		world.Mark("here")
+		err := signalled(ctx, world, 7)
+		if world.Rank() == 1 {
+			settle() // the others are blocked
+		}
+		return errors.Join(err, world.Barrier().Wait(ctx))
+	}, mpicx.WithRuntimeTrace())
 	trace.Stop()
 	for _, text := range []string{"mpicx error", "mpicx fault", "mpicx notice", "mpicx verdict", "mpicx epoch", "mpicx mark", "mpicx Barrier"} {
 		require.True(t, bytes.Contains(b.Bytes(), []byte(text)), text)

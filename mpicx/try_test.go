@@ -39,9 +39,7 @@ func TestNestedTry(t *testing.T) {
 				}
 				return err
 			})
-			if err := propagated(inner, 107); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(inner, 107))
 			if ctx.Err() != nil {
 				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
 			}
@@ -62,9 +60,7 @@ func TestWrappedAfterRecovery(t *testing.T) {
 				}
 				return world.Barrier().Wait(ctx)
 			})
-			if err := propagated(inner, 107); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(inner, 107))
 			if world.Rank() == 2 {
 				settle()
 				return fmt.Errorf("recovery failed: %w", inner)
@@ -93,9 +89,7 @@ func TestTryReturnsWhatAllHave(t *testing.T) {
 		if world.Rank() == 1 && err != wrapped {
 			return fmt.Errorf("got %v", err)
 		}
-		if _, is := errors.AsType[*mpicx.PropagatedError](err); !is {
-			return err
-		}
+		mpicx.Throw(isA[*mpicx.PropagatedError](err))
 		return exchange(ctx, world, 0)
 	})
 }
@@ -107,9 +101,7 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 			return err
 		}
 		mpicx.Throw(nil)
-		how, _ := outcome(func() error {
-			return world.Try(ctx, func(context.Context) error { panic("mine") })
-		})
+		how, _ := outcome(func() error { return world.Try(ctx, func(context.Context) error { panic("mine") }) })
 		if how != "mine" || world.Err() != nil {
 			return fmt.Errorf("%v, %v", how, world.Err())
 		}
@@ -129,12 +121,8 @@ func TestTryAll(t *testing.T) {
 				}
 				return nil // at once
 			})
-			if err := propagated(err, 100+round); err != nil {
-				return err
-			}
-			if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 100+round))
+			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil }))
 		}
 		return exchange(ctx, world, 0)
 	})
@@ -179,17 +167,13 @@ func TestSignalsOfOneRank(t *testing.T) {
 			wg.Go(func() { errs[g] = count(world.SignalError(ctx, 1+100*world.Rank()+g)) })
 		}
 		wg.Wait()
-		if err := errors.Join(errs...); err != nil {
-			return nil, err
-		}
+		mpicx.Throw(errors.Join(errs...))
 		for { // what nobody has waited for
 			err := world.TryAll(ctx, func(context.Context) error { return nil })
 			if err == nil {
 				break
 			}
-			if err := count(err); err != nil {
-				return nil, err
-			}
+			mpicx.Throw(count(err))
 		}
 		return codes, exchange(ctx, world, 0)
 	})
@@ -238,9 +222,7 @@ func TestPolling(t *testing.T) {
 				} else {
 					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1), world)
 				}
-				if err := propagated(err, 4); err != nil {
-					return err
-				}
+				mpicx.Throw(propagated(err, 4))
 				return exchange(ctx, world, 0)
 			})
 		})
@@ -261,12 +243,8 @@ func TestClose(t *testing.T) {
 		} else {
 			err = c.Close(ctx)
 		}
-		if err := propagated(err, 2); err != nil {
-			return err
-		}
-		if err := c.Close(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(propagated(err, 2))
+		mpicx.Throw(c.Close(ctx))
 		for i, err := range []error{c.Close(ctx), c.Barrier().Wait(ctx), mpicx.Send(c, []int{1}, 0, 0).Wait(ctx), c.Dup().Wait(ctx)} {
 			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassComm || !strings.Contains(e.Error(), "world.dup1 is closed") {
 				return fmt.Errorf("%d: %v", i, err)
@@ -365,12 +343,7 @@ func TestLog(t *testing.T) {
 		} else {
 			_ = world.Barrier().Wait(ctx)
 		}
-		_ = world.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				return errors.New("unwound")
-			}
-			return world.Barrier().Wait(ctx)
-		})
+		_ = world.Guard(ctx, fails(world, 0, errors.New("unwound")))
 		return world.Try(ctx, func(ctx context.Context) error {
 			_ = world.Barrier().Wait(ctx)
 			return errors.New("close failed")
@@ -442,7 +415,7 @@ func (l *countingListener) Next() (to int, payload []byte, ok bool) {
 func TestP6Messages(t *testing.T) {
 	for _, n := range fitting(1, 2, 3, 8, 33, 100, 256) {
 		sent := make([]atomic.Int64, n)
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
 			part, err := world.Split(me%2, 0).Get(ctx)
 			if err != nil {
@@ -475,9 +448,7 @@ func TestP6Messages(t *testing.T) {
 			} else {
 				err = mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 			}
-			if err := propagated(err, 1); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 1))
 			most := 2 * (bits.Len(uint(n-1)) + 1)
 			if mpicx.Backend == "ulfm" {
 				most *= 2 // the graph has both neighbours at each distance
@@ -488,7 +459,6 @@ func TestP6Messages(t *testing.T) {
 			return nil
 		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
 			return counting{t, &sent[t.Rank()]}
-		}))
-		require.NoError(t, err)
+		})))
 	}
 }

@@ -30,34 +30,22 @@ func TestH1Involved(t *testing.T) {
 			long := mpicx.Send(world, make([]int, 10000), 3, 1)
 			barrier := world.Barrier()
 			mpicx.Send(world, []int{1}, 3, 9).MustWait(ctx)
-			if err := deadIs(recv.Wait(ctx), 3); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIs(recv.Wait(ctx), 3))
 			for range 2 {
 				for i, f := range []future.Waiter{
 					slice, value, probe, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1),
 					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
 					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0), world.SplitShared(0),
 				} {
-					if err := deadIs(f.Wait(ctx), 3); err != nil {
-						return fmt.Errorf("operation %d: %w", i, err)
-					}
+					mpicx.Throw(explain(deadIs(f.Wait(ctx), 3), "operation %d", i))
 				}
 			}
 		default:
-			if err := deadIs(world.Barrier().Wait(ctx), 3); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIs(world.Barrier().Wait(ctx), 3))
 			for range 2 {
-				if err := deadIs(world.Dup().Wait(ctx), 3); err != nil {
-					return err
-				}
-				if err := deadIs(world.Split(0, 0).Wait(ctx), 3); err != nil {
-					return err
-				}
-				if err := deadIs(world.SplitShared(0).Wait(ctx), 3); err != nil {
-					return err
-				}
+				mpicx.Throw(deadIs(world.Dup().Wait(ctx), 3))
+				mpicx.Throw(deadIs(world.Split(0, 0).Wait(ctx), 3))
+				mpicx.Throw(deadIs(world.SplitShared(0).Wait(ctx), 3))
 			}
 		}
 		for r := range 3 { // all to all among the living
@@ -104,12 +92,8 @@ func TestMessageOfTheDead(t *testing.T) {
 			mpicxtest.Die(world)
 		}
 		matched := mpicx.Recv(world, []int{0}, 1, 0)
-		if err := first(mpicx.Probe[int](world, 1, 2).Wait(ctx), mpicx.Send(world, []int{0}, 1, 5).Wait(ctx)); err != nil {
-			return err
-		}
-		if err := deadIs(mpicx.Recv(world, []int{0}, 1, 4).Wait(ctx), 1); err != nil {
-			return err
-		}
+		mpicx.Throw(first(mpicx.Probe[int](world, 1, 2).Wait(ctx), mpicx.Send(world, []int{0}, 1, 5).Wait(ctx)))
+		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 4).Wait(ctx), 1))
 		return first(matched.Wait(ctx), mpicx.Recv(world, []int{0}, mpicx.AnySource, 2).Wait(ctx),
 			mpicx.Recv(world, []int{0}, 1, 1).Wait(ctx), deadIs(mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx), 1))
 	})
@@ -156,9 +140,7 @@ func TestH2Propagate(t *testing.T) {
 				err := world.Guard(ctx, func(ctx context.Context) error { // a chain, of which only one waits for the dead
 					return mpicx.Recv(world, []int{0}, (me+1)%5, 0).Wait(ctx)
 				})
-				if err := corruptedBy(err, victim); err != nil {
-					return err
-				}
+				mpicx.Throw(corruptedBy(err, victim))
 				if again := world.Barrier().Wait(ctx); again != err {
 					return fmt.Errorf("%w follows %w", again, err)
 				}
@@ -214,9 +196,7 @@ func TestDeathInFamily(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := meet(ctx, world, -1); err != nil {
-			return err
-		}
+		mpicx.Throw(meet(ctx, world, -1))
 		if me == 4 {
 			mpicxtest.Die(world)
 		}
@@ -228,15 +208,11 @@ func TestDeathInFamily(t *testing.T) {
 				return err
 			}
 		}
-		if err := exchange(ctx, part, 0); err != nil {
-			return err
-		}
+		mpicx.Throw(exchange(ctx, part, 0))
 		if err = meet(ctx, world, 4); err == nil { // else another is there already
 			err = world.Barrier().Wait(ctx)
 		}
-		if err := corruptedBy(err, 4); err != nil {
-			return err
-		}
+		mpicx.Throw(corruptedBy(err, 4))
 		if me%2 == 0 {
 			return nil // its part is derived from one that is corrupted anyhow
 		}

@@ -26,16 +26,10 @@ func TestSendrecvOfTheDead(t *testing.T) {
 		peer := 1 - world.Rank()
 		long := make([]int, 20_000)
 		for range 2 {
-			if err := deadIs(mpicx.Sendrecv(world, long, peer, 1, make([]int, 1), 2, 1).Wait(ctx), 2); err != nil {
-				return fmt.Errorf("from the dead: %w", err)
-			}
-			if err := deadIs(mpicx.Sendrecv(world, long, 2, 1, make([]int, 1), peer, 2).Wait(ctx), 2); err != nil {
-				return fmt.Errorf("to the dead: %w", err)
-			}
+			mpicx.Throw(explain(deadIs(mpicx.Sendrecv(world, long, peer, 1, make([]int, 1), 2, 1).Wait(ctx), 2), "from the dead"))
+			mpicx.Throw(explain(deadIs(mpicx.Sendrecv(world, long, 2, 1, make([]int, 1), peer, 2).Wait(ctx), 2), "to the dead"))
 		}
-		if err := meet(ctx, world, 2); err != nil {
-			return err
-		}
+		mpicx.Throw(meet(ctx, world, 2))
 		got := []int{0}
 		if err := mpicx.Sendrecv(world, []int{7}, peer, 1, got, peer, 1).Wait(ctx); err != nil || got[0] != 7 {
 			return fmt.Errorf("what was cancelled is received: %v, %w", got, err)
@@ -60,18 +54,14 @@ func TestMprobeOfTheDead(t *testing.T) {
 		short, long := world.Mprobe(1, 1).MustGet(ctx), world.Mprobe(1, 2).MustGet(ctx)
 		anybody := world.Mprobe(mpicx.AnySource, 4)
 		require.NoError(t, mpicx.Send(world, []int{0}, 1, 3).Wait(ctx))
-		if err := deadIs(world.Mprobe(1, 9).Wait(ctx), 1); err != nil {
-			return err
-		}
+		mpicx.Throw(deadIs(world.Mprobe(1, 9).Wait(ctx), 1))
 		require.ErrorIs(t, anybody.Wait(ctx), mpicx.ErrProcFailedPending)
 		world.AckFailed(1)
 		got := []int{0}
 		require.NoError(t, mpicx.Mrecv(short, got).Wait(ctx))
 		require.Equal(t, []int{1}, got)
 		if err := mpicx.MrecvSlice[int](long).Wait(ctx); err != nil { // unless it was faster than the end of what the dead has begun
-			if err := deadIs(err, 1); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIs(err, 1))
 		}
 		require.NoError(t, mpicx.Send(world, []int{0}, 2, 3).Wait(ctx))
 		m, err := anybody.Get(ctx)
@@ -99,9 +89,7 @@ func TestTransfersOfTheDead(t *testing.T) {
 			mpicxtest.Die(world)
 		}
 		begin(1)
-		if err := corruptedBy(world.Barrier().Wait(ctx), 1); err != nil {
-			return err
-		}
+		mpicx.Throw(corruptedBy(world.Barrier().Wait(ctx), 1))
 		rest := world.Shrink().MustGet(ctx)
 		return rest.Barrier().Wait(ctx)
 	})
@@ -116,12 +104,8 @@ func TestH3AnySource(t *testing.T) {
 			got := []int{0}
 			recv := mpicx.Recv(world, got, mpicx.AnySource, 1)
 			other := mpicx.RecvSlice[int](world, mpicx.AnySource, 1)
-			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
-				return fmt.Errorf("Wait: %w", err)
-			}
-			if err := deadIs(mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx), 1); err != nil {
-				return err
-			}
+			mpicx.Throw(expect(recv.Wait(ctx), mpicx.ErrProcFailedPending))
+			mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx), 1))
 			if done, err := recv.Test(); done || !errors.Is(err, mpicx.ErrProcFailedPending) {
 				return fmt.Errorf("Test: %t %w", done, err)
 			}
@@ -134,9 +118,7 @@ func TestH3AnySource(t *testing.T) {
 			if err := future.WaitAll(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7), other); !procFailed(err) {
 				return fmt.Errorf("WaitAll prefers what is final: %w", err)
 			}
-			if err := future.WaitAll(ctx, recv, other); !errors.Is(err, mpicx.ErrProcFailedPending) {
-				return fmt.Errorf("WaitAll: %w", err)
-			}
+			mpicx.Throw(expect(future.WaitAll(ctx, recv, other), mpicx.ErrProcFailedPending))
 			for len(world.Failed()) < 2 { // the second one dies some time
 				if err := mpicx.Recv(world, []int{0}, 3, 3).Wait(ctx); !procFailed(err) {
 					return err
@@ -146,9 +128,7 @@ func TestH3AnySource(t *testing.T) {
 			if n := world.AckFailed(1); n != 1 {
 				return fmt.Errorf("%d acknowledged", n)
 			}
-			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
-				return fmt.Errorf("one of two acknowledged: %w", err)
-			}
+			mpicx.Throw(expect(recv.Wait(ctx), mpicx.ErrProcFailedPending))
 			if n := world.AckFailed(9); n != 2 || !slices.Equal(world.Failed(), failed) {
 				return fmt.Errorf("%d acknowledged of %v", n, world.Failed())
 			}
@@ -220,11 +200,9 @@ func TestH4Revoke(t *testing.T) {
 				}
 			}
 			revoked := func(err error) bool { return errors.Is(err, mpicx.ErrRevoked) }
-			if err := first(allowed(pending.Wait(ctx), revoked), allowed(world.Barrier().Wait(ctx), revoked),
+			mpicx.Throw(first(allowed(pending.Wait(ctx), revoked), allowed(world.Barrier().Wait(ctx), revoked),
 				allowed(mpicx.Send(world, []int{1}, me, 0).Wait(ctx), revoked), allowed(world.Err(), revoked),
-				allowed(world.Split(0, 0).Wait(ctx), revoked), allowed(world.SignalError(ctx, 1), revoked)); err != nil {
-				return err
-			}
+				allowed(world.Split(0, 0).Wait(ctx), revoked), allowed(world.SignalError(ctx, 1), revoked)))
 			flag, err := world.Agree(^(1 << me)).Get(ctx)
 			if want := -1 << n; err != nil || flag != want {
 				return fmt.Errorf("agreed on %b, %w", flag, err)
@@ -243,9 +221,7 @@ func TestH4Revoke(t *testing.T) {
 func TestRevokePropagates(t *testing.T) {
 	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
-			if err := world.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Revoke(ctx))
 		}
 		err := world.Barrier().Wait(ctx)
 		c, ok := errors.AsType[*mpicx.CommCorruptedError](err)
@@ -279,9 +255,7 @@ func TestRevokeMeetsDup(t *testing.T) {
 			if flag, err := comm.Agree(^(1 << world.Rank())).Get(ctx); flag != -1<<4 || err != nil {
 				return fmt.Errorf("round %d: agreed on %d, %w", round, flag, err)
 			}
-			if err := comm.Shrink().MustGet(ctx).Close(ctx); err != nil {
-				return fmt.Errorf("round %d: %w", round, err)
-			}
+			mpicx.Throw(explain(comm.Shrink().MustGet(ctx).Close(ctx), "round %d", round))
 		}
 		return nil
 	})
@@ -294,15 +268,11 @@ func TestRevokeKeepsResults(t *testing.T) {
 		done, pending := mpicx.Recv(world, got, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
 		mpicx.Send(world, []int{7}, 1-world.Rank(), 1).MustWait(ctx)
 		<-done.Done()
-		if err := world.Revoke(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(world.Revoke(ctx))
 		if err := done.Wait(ctx); got[0] != 7 && !errors.Is(err, mpicx.ErrRevoked) || got[0] == 7 && err != nil {
 			return fmt.Errorf("got %d: %w", got[0], err) // the peer's revoke may have overtaken its message
 		}
-		if err := pending.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
-			return fmt.Errorf("pending: %w", err)
-		}
+		mpicx.Throw(expect(pending.Wait(ctx), mpicx.ErrRevoked))
 		return world.Agree(1).Wait(ctx)
 	})
 }
@@ -318,9 +288,7 @@ func TestRevokeWhileCreating(t *testing.T) {
 				runtime.Gosched()
 			}
 			if world.Rank() == int(seed%5) {
-				if err := world.Revoke(ctx); err != nil {
-					return err
-				}
+				mpicx.Throw(world.Revoke(ctx))
 			}
 			d, err := made.Get(ctx)
 			if err == nil {

@@ -105,12 +105,8 @@ func TestAgreeFailed(t *testing.T) {
 		case 1:
 			mpicxtest.Die(world)
 		case 2: // it alone waits until it knows
-			if err := deadIsOrNil(world, ctx); err != nil {
-				return err
-			}
-			if err := world.Revoke(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIsOrNil(world, ctx))
+			mpicx.Throw(world.Revoke(ctx))
 		}
 		for range 2 {
 			dead, err := world.AgreeFailed().Get(ctx)
@@ -120,9 +116,7 @@ func TestAgreeFailed(t *testing.T) {
 			dead[0] = -1 // nobody else's
 		}
 		world.AckFailed(1)
-		if err := world.Agree(1).Wait(ctx); err != nil {
-			return fmt.Errorf("all have acknowledged: %w", err)
-		}
+		mpicx.Throw(explain(world.Agree(1).Wait(ctx), "all have acknowledged"))
 		if world.Rank() == 0 {
 			err = world.Agree(1).Wait(ctx)
 		} else {
@@ -146,9 +140,7 @@ func TestH5Agree(t *testing.T) {
 					mpicxtest.Die(world)
 				}
 				if me == 2 {
-					if err := world.Revoke(ctx); err != nil {
-						return err
-					}
+					mpicx.Throw(world.Revoke(ctx))
 				}
 				_, err := world.Agree(^(1 << me)).Get(ctx)
 				f, ok := errors.AsType[*mpicx.ProcFailedError](err)
@@ -158,9 +150,7 @@ func TestH5Agree(t *testing.T) {
 				if me != 3 {
 					world.AckFailed(len(world.Failed()))
 				}
-				if err := deadIs(world.Agree(1).Wait(ctx), victim); err != nil {
-					return fmt.Errorf("one has not acknowledged: %w", err)
-				}
+				mpicx.Throw(explain(deadIs(world.Agree(1).Wait(ctx), victim), "one has not acknowledged"))
 				world.AckFailed(len(world.Failed()))
 				flag, err := world.Agree(6 | me&1).Get(ctx)
 				if err != nil || flag != 6 {
@@ -206,16 +196,12 @@ func TestH5Shrink(t *testing.T) {
 			if err == nil { // else others are ahead
 				err = comm.Barrier().Wait(ctx)
 			}
-			if err := corruptedBy(err, left/2); err != nil {
-				return err
-			}
+			mpicx.Throw(corruptedBy(err, left/2))
 			if _, err := comm.Agree(1).Get(ctx); !procFailed(err) {
 				return fmt.Errorf("Agree on a corrupted communicator: %w", err)
 			}
 			small := comm.Shrink().MustGet(ctx)
-			if err := comm.Close(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(comm.Close(ctx))
 			comm = small
 		}
 	})

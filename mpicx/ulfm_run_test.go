@@ -29,9 +29,7 @@ func TestErrorsReturnSeesWhoFailed(t *testing.T) {
 		}
 		recv := mpicx.Recv(world, []int{0}, mpicx.AnySource, 0)
 		for range world.Size() - 1 {
-			if err := recv.Wait(ctx); !errors.Is(err, mpicx.ErrProcFailedPending) {
-				return fmt.Errorf("got %w", err)
-			}
+			mpicx.Throw(expect(recv.Wait(ctx), mpicx.ErrProcFailedPending))
 			world.AckFailed(len(world.Failed()))
 		}
 		return nil
@@ -47,9 +45,7 @@ func TestReturningIsDying(t *testing.T) {
 		if world.Rank() == 1 {
 			return nil
 		}
-		if err := deadIs(mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx), 1); err != nil {
-			return err
-		}
+		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx), 1))
 		small, err := world.Shrink().Get(ctx)
 		if err != nil || small.Size() != 2 {
 			return fmt.Errorf("%v %w", small, err)
@@ -61,9 +57,7 @@ func TestReturningIsDying(t *testing.T) {
 			if world.Rank()%2 == 0 {
 				return nil
 			}
-			if err := deadIs(world.Agree(1).Wait(ctx), 0, 2); err != nil {
-				return err
-			}
+			mpicx.Throw(deadIs(world.Agree(1).Wait(ctx), 0, 2))
 			small, err := world.Shrink().Get(ctx)
 			if err != nil || small.Size() != 2 {
 				return fmt.Errorf("%v %w", small, err)
@@ -120,9 +114,7 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 		if world.Rank() == 0 {
 			return errors.New("the first")
 		}
-		if err := world.Barrier().Wait(ctx); !corrupted(err) {
-			return fmt.Errorf("got %w", err)
-		}
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
 		small := world.Shrink().MustGet(ctx)
 		if small.Rank() == 1 {
 			return bug
@@ -151,9 +143,7 @@ func TestIntercommOtherGroupDies(t *testing.T) {
 		for err == nil {
 			err = mpicx.InterBcast(ic, []int{1}, ic.Own(0)).Wait(ctx)
 		}
-		if !corrupted(err) {
-			return err
-		}
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
 		return exchange(ctx, solver, 0)
 	})
 }

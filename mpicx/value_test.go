@@ -99,9 +99,7 @@ func TestNilValues(t *testing.T) {
 			"SendValue of a function":  mpicx.SendValue(c, func() {}, 1, 1),
 			"SendValue of a big float": mpicx.SendValue[*big.Float](c, nil, 1, 1),
 		} {
-			if err := classIs(f.Wait(ctx), mpicx.ClassType); err != nil {
-				return fmt.Errorf("%s: %w", what, err)
-			}
+			mpicx.Throw(explain(classIs(f.Wait(ctx), mpicx.ClassType), "%s", what))
 		}
 		for what, f := range map[string]func() future.Waiter{
 			"AllgatherValue": func() future.Waiter { return mpicx.AllgatherValue[*int](c, nil) },
@@ -109,9 +107,7 @@ func TestNilValues(t *testing.T) {
 			"AllreduceFunc":  func() future.Waiter { return mpicx.AllreduceFunc(c, []*pointed{nil}, []*pointed{nil}, first) },
 			"GatherValue":    func() future.Waiter { return mpicx.GatherValue[*pointed](c, nil, 0) },
 		} {
-			if err := classIs(f().Wait(ctx), mpicx.ClassType); err != nil {
-				return fmt.Errorf("%s: %w", what, err)
-			}
+			mpicx.Throw(explain(classIs(f().Wait(ctx), mpicx.ClassType), "%s", what))
 		}
 		return nil
 	})
@@ -266,9 +262,7 @@ func TestBadValues(t *testing.T) {
 			{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
 			{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
 		} {
-			if err := isMPIError(test.f.Wait(ctx), test.op, test.class, test.want); err != nil {
-				return fmt.Errorf("%d: %w", i, err)
-			}
+			mpicx.Throw(explain(isMPIError(test.f.Wait(ctx), test.op, test.class, test.want), "%d", i))
 		}
 		return exchange(ctx, c, 0)
 	})
@@ -331,9 +325,7 @@ func TestInterruptedValues(t *testing.T) {
 					} else if err = op().Wait(ctx); err == nil { // done without the signaller
 						err = c.Barrier().Wait(ctx)
 					}
-					if err := propagated(err, code); err != nil {
-						return err
-					}
+					mpicx.Throw(propagated(err, code))
 				}
 				return exchange(ctx, c, 0)
 			})
