@@ -280,20 +280,23 @@ func TestWrongArguments(t *testing.T) {
 	})
 }
 
-// A failure names the program's code, not the package's.
-func TestOrigin(t *testing.T) {
+// A failure names the program's code, not the package's. What Run does about it is logged, in a line.
+func TestOriginAndLog(t *testing.T) {
 	var cause error
+	var b strings.Builder
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
 			if cause = a.Cause; a.N == 0 {
 				return errors.New("failed")
 			}
 			return nil
-		})
+		}, recovery.Logger(slog.New(slog.NewTextHandler(&b, nil))))
 	})
 	p, ok := errors.AsType[*mpicx.PropagatedError](cause)
 	require.True(t, ok)
-	require.Contains(t, p.Failures[0].Origin, "TestOrigin")
+	require.Contains(t, p.Failures[0].Origin, "TestOriginAndLog")
+	require.Contains(t, b.String(), `rank=0 comm=world attempt=1 cause="mpicx: error propagated from rank 0: failed" replaced=[] gone=[]`)
+	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 }
 
 func TestRevoke(t *testing.T) {
@@ -337,19 +340,4 @@ func TestSecondRun(t *testing.T) {
 		require.Equal(t, []int{0}, again.all[0].ns())
 		return err
 	}, mpicx.WithSpares(1))
-}
-
-func TestLogger(t *testing.T) {
-	var b strings.Builder
-	log := slog.New(slog.NewTextHandler(&b, nil))
-	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
-			if a.N == 0 {
-				return errors.New("failed")
-			}
-			return nil
-		}, recovery.Logger(log))
-	})
-	require.Contains(t, b.String(), `rank=0 comm=world attempt=1 cause="mpicx: error propagated from rank 0: failed" replaced=[] gone=[]`)
-	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 }
