@@ -25,21 +25,17 @@ func BenchmarkMessage(b *testing.B) {
 					ranks[1].Irecv(r)
 				}
 				r := new(transport.Request)
+				send := func(tag int, _ *transport.Request) { ranks[0].TrySend(1, tag, 0, 0, buf) }
+				begin, end := recv, send
+				if first == "message" {
+					begin, end = send, recv
+				}
 				for i := range others {
-					if first == "receive" {
-						recv(i+1, new(transport.Request))
-					} else {
-						ranks[0].TrySend(1, i+1, 0, 0, buf)
-					}
+					begin(i+1, new(transport.Request))
 				}
 				for b.Loop() {
-					if first == "receive" {
-						recv(0, r)
-						ranks[0].TrySend(1, 0, 0, 0, buf)
-					} else {
-						ranks[0].TrySend(1, 0, 0, 0, buf)
-						recv(0, r)
-					}
+					begin(0, r)
+					end(0, r)
 				}
 			})
 		}
