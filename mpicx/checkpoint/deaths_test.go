@@ -176,9 +176,7 @@ func TestDeaths(t *testing.T) {
 		for _, dying := range s.survives {
 			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
 				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {
-					if err != nil {
-						return err
-					}
+					mpicx.Throw(err)
 					require.Equal(t, 2, v)
 					require.Equal(t, value(world.Rank(), 2), x)
 					for _, r := range dying {

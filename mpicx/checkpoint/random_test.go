@@ -249,20 +249,19 @@ func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st
 		n, seed := 2+rnd.IntN(4), rnd.Uint64()
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			own, left := rand.New(rand.NewPCG(seed, uint64(world.Rank()))), 3
+			fail := func() error {
+				for range own.IntN(30) {
+					runtime.Gosched()
+				}
+				if left == 0 || own.IntN(6) > 0 {
+					return nil
+				}
+				left--
+				return errors.New("fails")
+			}
 			st := opened(ctx, world)
 			for err := errors.New("not yet"); err != nil; {
-				err = world.TryAll(ctx, func(ctx context.Context) error {
-					return fn(ctx, world, st, func() error {
-						for range own.IntN(30) {
-							runtime.Gosched()
-						}
-						if left == 0 || own.IntN(6) > 0 {
-							return nil
-						}
-						left--
-						return errors.New("fails")
-					})
-				})
+				err = world.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, world, st, fail) })
 				if err != nil && !propagated(err) {
 					return err
 				}

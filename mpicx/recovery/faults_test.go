@@ -171,39 +171,40 @@ func TestDeathAnywhere(t *testing.T) {
 			for victim := range n + k {
 				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
 					moments := 0
-					for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d", victim, at)) == 1; at++ {
-						moments++
-					}
-					for _, p := range protocols {
-						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d in %s message %d", victim, p, at)) == 1; at++ {
+					dies := func(how string) { // at all moments
+						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, how, at)) == 1; at++ {
 							moments++
 						}
 					}
-					if n+k == 1 || buildtags.Race || testing.Short() && n+k > 4 {
-						return
+					dies("at operation")
+					for _, p := range protocols {
+						dies("in " + p + " message")
 					}
-					for second := range n + k { // while others recover from the first
-						if second == victim {
-							continue
-						}
-						for _, p := range protocols {
-							for first := 1; first < 60; first += 7 {
-								for at := 1; at <= 3; at++ {
-									byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d; kill %d in %s message %d", victim, first, second, p, at))
-								}
-							}
-						}
-						for first := 1; first < 60; first += 7 {
-							for at := 3; byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d; kill %d at operation %d", victim, first, second, at)) == 2; at += 5 {
-								moments++
-							}
-						}
+					if n+k > 1 && !buildtags.Race && (!testing.Short() || n+k <= 4) {
+						moments += twoDie(t, n, k, victim, protocols)
 					}
 					t.Logf("%d moments", moments)
 				})
 			}
 		}
 	}
+}
+
+// twoDie has another rank die while others recover from the death of the victim, and returns how
+// often that was at an operation.
+func twoDie(t *testing.T, n, k, victim int, protocols []string) (moments int) {
+	for second := range n + k {
+		for first := 1; second != victim && first < 60; first += 7 {
+			kill := fmt.Sprintf("kill %d at operation %d; kill %d ", victim, first, second)
+			for i := range 3 * len(protocols) {
+				byPlan(t, n, k, kill+fmt.Sprintf("in %s message %d", protocols[i/3], 1+i%3))
+			}
+			for at := 3; byPlan(t, n, k, kill+fmt.Sprintf("at operation %d", at)) == 2; at += 5 {
+				moments++
+			}
+		}
+	}
+	return moments
 }
 
 // losing is a program in which rank 1 dies, at a rank that is to recover from that in any way.
