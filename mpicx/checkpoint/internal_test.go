@@ -22,30 +22,34 @@ func TestLayout(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		for k := 1; k <= 5; k++ {
 			for m := range 5 {
-				var all [][]int
-				for r := range n {
-					g, at := groupOf(r, make([]int, n), scheme{k, m})
-					require.Equal(t, r, g.members[at])
-					size := len(g.members)
-					require.GreaterOrEqual(t, size, min(n, k+m))
-					require.Less(t, size, max(2*(k+m), n+1))
-					require.Equal(t, min(m, size-1), g.m)
-					all = append(all, g.members)
-					for c := range g.k {
-						require.Equal(t, at, g.holder(g.stripeOf(at, c), c))
-					}
-					holders := make(map[int]bool)
-					for i := range g.k + g.m {
-						holders[g.holder(at, i)] = true
-					}
-					require.Len(t, holders, g.k+g.m)
-				}
-				for r, members := range all {
-					for _, other := range members {
-						require.Equal(t, members, all[other], "of rank %d and %d", r, other)
-					}
-				}
+				requireLayout(t, n, scheme{k, m})
 			}
+		}
+	}
+}
+
+func requireLayout(t *testing.T, n int, s scheme) {
+	var all [][]int
+	for r := range n {
+		g, at := groupOf(r, make([]int, n), s)
+		require.Equal(t, r, g.members[at])
+		size := len(g.members)
+		require.GreaterOrEqual(t, size, min(n, s.k+s.m))
+		require.Less(t, size, max(2*(s.k+s.m), n+1))
+		require.Equal(t, min(s.m, size-1), g.m)
+		all = append(all, g.members)
+		for c := range g.k {
+			require.Equal(t, at, g.holder(g.stripeOf(at, c), c))
+		}
+		holders := make(map[int]bool)
+		for i := range g.k + g.m {
+			holders[g.holder(at, i)] = true
+		}
+		require.Len(t, holders, g.k+g.m)
+	}
+	for r, members := range all {
+		for _, other := range members {
+			require.Equal(t, members, all[other], "of rank %d and %d", r, other)
 		}
 	}
 }
