@@ -486,7 +486,9 @@ func TestGarbageForHearts(t *testing.T) {
 		e := m.jobs[0].engine
 		e.lock()
 		err := e.heart.take(2, c.h, c.rest)
+		aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
 		e.unlock()
+		require.Error(t, aboutItself)
 		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
 		m.settle()
 	}
