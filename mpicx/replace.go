@@ -9,7 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -104,7 +104,7 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	}
 	made.errhandler.Store(c.errhandler.Load())
 	c.root().lineage.replaces.end(r.turn)
-	r.done(timeline.Replace, made)
+	r.happened(observe.Replace, made)
 	r.end(made, nil)
 }
 
@@ -216,7 +216,7 @@ func (l *lineage) park() (*Comm, error) {
 		<-f.Done() // Get would keep a core busy if ranks are processes
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			if world != nil {
-				l.pool.proc.happened(timeline.Line{Event: timeline.Replace, As: &world.rank, Size: world.size, Text: world.name})
+				l.pool.proc.observer.Happened(observe.Event{Kind: observe.Replace, As: &world.rank, Size: world.size, Text: world.name})
 			}
 			return world, err
 		}

@@ -17,7 +17,7 @@ type Channel struct {
 	client errchan.ULFMClient
 
 	mu       sync.Mutex
-	machine  Machine
+	machine  *Machine
 	asked    bool // the transport will call Next until it returns nothing
 	dead     bool // this process has died
 	epoch    transport.Epoch
@@ -41,10 +41,8 @@ var _ errchan.ULFM = (*Channel)(nil)
 // may use it. The id identifies the communicator in its family. The client is told nothing
 // before Listen.
 func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
-	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
-	ch.machine.init(comm.Rank(), comm.Size(), id, e)
-	ch.epoch = e
-	return ch
+	machine := NewMachine(comm.Rank(), comm.Size(), id, e)
+	return &Channel{comm: comm, client: client, machine: machine, epoch: e, asked: true} // by Listen
 }
 
 // Over makes the channel revoke and agree by a library. It is called before Listen.
@@ -268,7 +266,7 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	feed(&ch.machine)
+	feed(ch.machine)
 	poke := !ch.asked && !ch.machine.Idle()
 	ch.asked = ch.asked || poke
 	ch.mu.Unlock()

@@ -59,17 +59,12 @@ type received struct {
 // NewMachine returns the machine of one of size ranks, in epoch e. The id identifies
 // its communicator in the verdicts of those it is derived from.
 func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
-	m := new(Machine)
-	m.init(rank, size, id, e)
-	return m
-}
-
-func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
-	m.tree, m.id = newTree(rank, size), id
+	m := &Machine{tree: newTree(rank, size), id: id}
 	m.streams[Errors].begin(errchan.Agreement{})
 	m.streams[Closings].begin(errchan.Agreement{})
 	m.past.begin(e)
 	m.enter(e)
+	return m
 }
 
 // Next returns the next output, and whether there is one.

@@ -14,7 +14,7 @@ type Ledger struct {
 	// once for each verdict.
 	Face func(*Error)
 
-	// Quiet says that Events have no watcher, so they become no outputs.
+	// Quiet says that Events have no observer, so they become no outputs.
 	Quiet bool
 
 	// inside is the communicator that a goroutine of the rank waits on; nil: none
@@ -182,7 +182,7 @@ func (l *Ledger) tell(e Event) {
 	if l.Quiet {
 		return
 	}
-	told := e // on the heap only if there is a watcher
+	told := e // on the heap only if there is an observer
 	l.push(Tell, e.Comm).Event = &told
 }
 

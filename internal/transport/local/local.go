@@ -100,7 +100,7 @@ func (c *Comm) Machine(int) int        { return 0 } // all ranks are on one mach
 func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
 
 func (c *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", CancelSend: true, SharedCores: true, Deaths: c.comm.mortal}
+	return transport.Features{Name: "local", SharedCores: true, Deaths: c.comm.mortal}
 }
 
 // Sub completes at once. The members share memory: the first one makes the communicator, and
