@@ -3,6 +3,7 @@ package blackchannel_test
 import (
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,13 @@ func TestRandomOrder(t *testing.T) {
 	}
 }
 
+// drain delivers all messages, in random order.
+func (net *network) drain(t *testing.T, rnd *rand.Rand) {
+	for len(net.busy) > 0 {
+		require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
+	}
+}
+
 // TestLogarithmic checks design rule P6 for one error, raised at any rank: the
 // longest chain of messages from it to the last verdict, and the messages that
 // one rank sends.
@@ -124,20 +132,15 @@ func TestCorruptionOfAnOpenRound(t *testing.T) {
 			for r := range n {
 				net.attends[r] = r != computes
 			}
-			settle := func() {
-				for len(net.busy) > 0 {
-					require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
-				}
-			}
 			net.raise(rank, "signal", false)
-			settle()
+			net.drain(t, rnd)
 			if computes == rank || len(net.verdicts[0]) > 0 {
 				continue
 			}
 			net.raise(unwinds, "unwinds", true)
-			settle()
+			net.drain(t, rnd)
 			net.join(computes)
-			settle()
+			net.drain(t, rnd)
 			for r := range n {
 				require.Len(t, net.verdicts[r], 1)
 				require.True(t, net.verdicts[r][0].Corrupt)
@@ -166,9 +169,7 @@ func TestSimultaneousAtAll(t *testing.T) {
 				}
 			}
 		}
-		for len(net.busy) > 0 {
-			require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
-		}
+		net.drain(t, rnd)
 		require.Len(t, net.agreed(t, raised), 1)
 		require.Len(t, net.verdicts[0][0].Reports, n)
 	}

@@ -157,17 +157,6 @@ func TestWithoutACauseWaitReturnsTheContextsError(t *testing.T) {
 	require.Equal(t, context.DeadlineExceeded, f.Wait(ctx))
 }
 
-// A loop of operations that are done does not learn of its context's end by Wait.
-func TestResultDespiteEndedContext(t *testing.T) {
-	f, p := future.New[int]()
-	p.Complete(7, nil)
-	ctx, cancel := context.WithCancel(bg)
-	cancel()
-	v, err := f.Get(ctx)
-	require.NoError(t, err)
-	require.Equal(t, 7, v)
-}
-
 func TestDoneIsOneChannel(t *testing.T) {
 	f, p := future.New[int]()
 	before := f.Done()

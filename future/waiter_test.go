@@ -22,46 +22,53 @@ func after(seconds int, err error) future.Waiter {
 	})
 }
 
+// waiters begin futures, in the bubble of a test.
+type waiters []func() future.Waiter
+
+func (w waiters) begin() (fs []future.Waiter) {
+	for _, f := range w {
+		fs = append(fs, f())
+	}
+	return fs
+}
+
+func in(seconds int, err error) func() future.Waiter {
+	return func() future.Waiter { return after(seconds, err) }
+}
+
+func failed(err error) func() future.Waiter {
+	return func() future.Waiter { return future.Failed[int](err) }
+}
+
+func ready() future.Waiter { return future.Ready("a value") }
+
 func TestWaitAll(t *testing.T) {
 	errFirst, errSecond := errors.New("first"), errors.New("second")
 	wrapped := fmt.Errorf("in an iteration: %w", errCommon)
 	for _, c := range []struct {
 		name    string
-		fs      func() []future.Waiter
+		fs      waiters
 		timeout int // seconds
 		want    error
 		seconds int // until it returns
 	}{
-		{name: "of nothing", fs: func() []future.Waiter { return nil }},
-		{name: "of nothing, late", fs: func() []future.Waiter { return nil }, timeout: -1},
-		{name: "all well", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), future.Ready("a value"), after(1, nil)}
-		}, seconds: 3},
-		{name: "the first error in order, once all are done", fs: func() []future.Waiter {
-			return []future.Waiter{after(1, nil), after(2, errFirst), after(1, errSecond), after(5, nil)}
-		}, want: errFirst, seconds: 5},
-		{name: "a common error at once", fs: func() []future.Waiter {
-			return []future.Waiter{after(1, errFirst), after(2, errCommon), after(3, nil)}
-		}, want: errCommon, seconds: 2},
-		{name: "a common error that was wrapped", fs: func() []future.Waiter {
-			return []future.Waiter{after(2, wrapped), after(3, nil)}
-		}, want: wrapped, seconds: 2},
-		{name: "ctx's cause", fs: func() []future.Waiter {
-			return []future.Waiter{after(1, nil), after(9, nil), after(1, errFirst)}
-		}, timeout: 4, want: errLate, seconds: 4},
-		{name: "ctx's cause, not the error of one while others go on", fs: func() []future.Waiter {
-			return []future.Waiter{future.Failed[int](errFirst), after(9, nil)}
-		}, timeout: -1, want: errLate},
-		{name: "the error, where all are done and ctx has ended", fs: func() []future.Waiter {
-			return []future.Waiter{future.Ready(1), future.Failed[int](errFirst), future.Ready(2)}
-		}, timeout: -1, want: errFirst},
+		{"of nothing", nil, 0, nil, 0},
+		{"of nothing, late", nil, -1, nil, 0},
+		{"all well", waiters{in(3, nil), ready, in(1, nil)}, 0, nil, 3},
+		{"the first error in order, once all are done",
+			waiters{in(1, nil), in(2, errFirst), in(1, errSecond), in(5, nil)}, 0, errFirst, 5},
+		{"a common error at once", waiters{in(1, errFirst), in(2, errCommon), in(3, nil)}, 0, errCommon, 2},
+		{"a common error that was wrapped", waiters{in(2, wrapped), in(3, nil)}, 0, wrapped, 2},
+		{"ctx's cause", waiters{in(1, nil), in(9, nil), in(1, errFirst)}, 4, errLate, 4},
+		{"ctx's cause, not the error of one while others go on", waiters{failed(errFirst), in(9, nil)}, -1, errLate, 0},
+		{"the error, where all are done and ctx has ended", waiters{ready, failed(errFirst), ready}, -1, errFirst, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := timeout(c.timeout)
 				defer cancel()
 				start := time.Now()
-				require.Equal(t, c.want, future.WaitAll(ctx, c.fs()...))
+				require.Equal(t, c.want, future.WaitAll(ctx, c.fs.begin()...))
 				require.Equal(t, time.Duration(c.seconds)*time.Second, time.Since(start))
 				time.Sleep(time.Minute) // the others end
 			})
@@ -81,41 +88,27 @@ func TestWaitAny(t *testing.T) {
 	errFirst := errors.New("first")
 	for _, c := range []struct {
 		name    string
-		fs      func() []future.Waiter
+		fs      waiters
 		timeout int
 		index   int
 		want    error
 		seconds int
 	}{
-		{name: "of nothing", fs: func() []future.Waiter { return nil }, index: -1},
-		{name: "the first to be done", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), after(1, nil), after(2, nil)}
-		}, index: 1, seconds: 1},
-		{name: "the first to be done, with its error", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), after(2, errFirst)}
-		}, index: 1, want: errFirst, seconds: 2},
-		{name: "the lowest of those that are done", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), future.Ready("a value"), future.Failed[int](errFirst)}
-		}, index: 1},
-		{name: "one alone", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil)}
-		}, seconds: 3},
-		{name: "ctx's cause", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), after(4, nil)}
-		}, timeout: 2, index: -1, want: errLate, seconds: 2},
-		{name: "one that is done, though ctx has ended", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil), future.Failed[int](errFirst)}
-		}, timeout: -1, index: 1, want: errFirst},
-		{name: "ctx had ended", fs: func() []future.Waiter {
-			return []future.Waiter{after(3, nil)}
-		}, timeout: -1, index: -1, want: errLate},
+		{"of nothing", nil, 0, -1, nil, 0},
+		{"the first to be done", waiters{in(3, nil), in(1, nil), in(2, nil)}, 0, 1, nil, 1},
+		{"the first to be done, with its error", waiters{in(3, nil), in(2, errFirst)}, 0, 1, errFirst, 2},
+		{"the lowest of those that are done", waiters{in(3, nil), ready, failed(errFirst)}, 0, 1, nil, 0},
+		{"one alone", waiters{in(3, nil)}, 0, 0, nil, 3},
+		{"ctx's cause", waiters{in(3, nil), in(4, nil)}, 2, -1, errLate, 2},
+		{"one that is done, though ctx has ended", waiters{in(3, nil), failed(errFirst)}, -1, 1, errFirst, 0},
+		{"ctx had ended", waiters{in(3, nil)}, -1, -1, errLate, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := timeout(c.timeout)
 				defer cancel()
 				start := time.Now()
-				i, err := future.WaitAny(ctx, c.fs()...)
+				i, err := future.WaitAny(ctx, c.fs.begin()...)
 				require.Equal(t, c.index, i)
 				require.Equal(t, c.want, err)
 				require.Equal(t, time.Duration(c.seconds)*time.Second, time.Since(start))

@@ -2,7 +2,6 @@ package ulfmbackend
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -27,34 +26,25 @@ func TestAgreementExhaustively(t *testing.T) {
 		t.Run(fmt.Sprintf("%d ranks, %d calls, %d deaths", test.n, test.calls, test.deaths), func(t *testing.T) {
 			t.Parallel()
 			u := newUniverse(test.n, test.deaths, func(r int) program { return program{calls: test.calls, flag: ^(1 << r)} })
-			states := explore(t, u, func(u *universe) error {
-				living := u.survivors()
-				for _, r := range living {
-					p := u.programs[r]
-					if len(p.agreed) != test.calls {
-						return fmt.Errorf("rank %d has %d agreements, expected %d", r, len(p.agreed), test.calls)
-					}
-					if first := u.programs[living[0]]; !slices.EqualFunc(p.agreed, first.agreed, equalDecisions) {
-						return fmt.Errorf("rank %d agreed %v, rank %d %v", living[0], first.agreed, r, p.agreed)
-					}
-					for _, d := range p.agreed {
-						for _, other := range living {
-							if d.Flag&(1<<other) != 0 {
-								return fmt.Errorf("flag %b lacks what rank %d contributed", d.Flag, other)
-							}
-						}
-						for _, x := range d.Dead {
-							if u.alive(x) {
-								return fmt.Errorf("rank %d lives, but %v", x, d)
-							}
-						}
-					}
-				}
-				return nil
-			})
-			t.Log(states, "states")
+			explore(t, u, (*universe).hasAgreed)
 		})
 	}
+}
+
+// hasAgreed says whether the survivors have agreed on the flags of all of them, and on who has died.
+func (u *universe) hasAgreed() error {
+	living := u.survivors()
+	for _, d := range u.programs[living[0]].agreed {
+		for _, other := range living {
+			if d.Flag&(1<<other) != 0 {
+				return fmt.Errorf("flag %b lacks what rank %d contributed", d.Flag, other)
+			}
+		}
+		if i := slices.IndexFunc(d.Dead, u.alive); i >= 0 {
+			return fmt.Errorf("rank %d lives, but %v", d.Dead[i], d)
+		}
+	}
+	return u.isSettled()
 }
 
 func equalDecisions(a, b errchan.Decision) bool {
@@ -77,39 +67,34 @@ func TestErrorsExhaustively(t *testing.T) {
 		t.Run(fmt.Sprintf("raises %v, %d deaths", test.raises, test.deaths), func(t *testing.T) {
 			t.Parallel()
 			u := newUniverse(test.n, test.deaths, func(r int) program { return program{raises: test.raises[r]} })
-			states := explore(t, u, func(u *universe) error {
-				living := u.survivors()
-				for _, r := range living {
-					p, first := u.programs[r], u.programs[living[0]]
-					if p.noticed || len(p.verdicts) != len(first.verdicts) {
-						return fmt.Errorf("rank %d has %d verdicts (and one open: %t), rank %d %d",
-							r, len(p.verdicts), p.noticed, living[0], len(first.verdicts))
-					}
-					own := 0
-					for i, v := range p.verdicts {
-						w := first.verdicts[i]
-						if v.Round != w.Round || v.Corrupt != w.Corrupt || !slices.Equal(v.Dead, w.Dead) || len(v.Reports) != len(w.Reports) {
-							return fmt.Errorf("rank %d got %+v, rank %d %+v", r, v, living[0], w)
-						}
-						for _, report := range v.Reports {
-							if report.Rank == r {
-								own++
-							}
-						}
-						if v.Corrupt != (len(v.Dead) > 0) || v.Corrupt && i != len(p.verdicts)-1 {
-							return fmt.Errorf("verdict %d of %d is %+v", i, len(p.verdicts), v)
-						}
-					}
-					last := len(p.verdicts) > 0 && p.verdicts[len(p.verdicts)-1].Corrupt
-					if own > test.raises[r] || own < test.raises[r] && !last {
-						return fmt.Errorf("rank %d raised %d, and %d were resolved", r, test.raises[r], own)
-					}
-				}
-				return nil
-			})
-			t.Log(states, "states")
+			explore(t, u, func(u *universe) error { return u.hasResolved(test.raises) })
 		})
 	}
+}
+
+// hasResolved says whether the survivors have the same verdicts, and what each raised is in one.
+func (u *universe) hasResolved(raises []int) error {
+	if err := u.isSettled(); err != nil {
+		return err
+	}
+	for _, r := range u.survivors() {
+		p, own := u.programs[r], 0
+		for i, v := range p.verdicts {
+			for _, report := range v.Reports {
+				if report.Rank == r {
+					own++
+				}
+			}
+			if v.Corrupt != (len(v.Dead) > 0) || v.Corrupt && i != len(p.verdicts)-1 {
+				return fmt.Errorf("verdict %d of %d is %+v", i, len(p.verdicts), v)
+			}
+		}
+		last := len(p.verdicts) > 0 && p.verdicts[len(p.verdicts)-1].Corrupt
+		if own > raises[r] || own < raises[r] && !last {
+			return fmt.Errorf("rank %d raised %d, and %d were resolved", r, raises[r], own)
+		}
+	}
+	return nil
 }
 
 // H2: if a survivor meets a dead rank, all get the same last verdict, with it.
@@ -125,7 +110,7 @@ func TestLossesExhaustively(t *testing.T) {
 			}
 			return p
 		})
-		states := explore(t, u, func(u *universe) error {
+		explore(t, u, func(u *universe) error {
 			living := u.survivors()
 			met := slices.ContainsFunc(living, func(r int) bool { return !u.programs[r].needs && r != 1 })
 			for _, r := range living {
@@ -139,7 +124,6 @@ func TestLossesExhaustively(t *testing.T) {
 			}
 			return nil
 		})
-		t.Log(test, states, "states")
 	}
 }
 
@@ -188,11 +172,10 @@ func TestCorruptionsExhaustively(t *testing.T) {
 				return program{waits: true, prompt: test.prompt}
 			})
 			ends := 0
-			states := explore(t, u, func(u *universe) error {
-				for r, p := range u.programs {
-					if p.again > 0 && !strings.ContainsAny(test.ranks, "sb") {
-						return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", r)
-					}
+			explore(t, u, func(u *universe) error {
+				again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
+				if again >= 0 && !strings.ContainsAny(test.ranks, "sb") {
+					return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
 				}
 				corrupt, err := u.isCorrupted(func(r int) bool {
 					return test.ranks[r] == unwinds || test.ranks[r] == both || test.ranks[r] == needs && !u.programs[r].needs
@@ -202,7 +185,7 @@ func TestCorruptionsExhaustively(t *testing.T) {
 				}
 				return err
 			})
-			t.Log(states, "states,", ends, "ends with a corruption")
+			t.Log(ends, "ends with a corruption")
 			if strings.ContainsAny(test.ranks, string([]rune{unwinds, both, needs})) {
 				require.Positive(t, ends)
 			}
@@ -250,7 +233,7 @@ func TestLeavingExhaustively(t *testing.T) {
 			}
 			return program{calls: 2, flag: ^(1 << r)}
 		})
-		states := explore(t, u, func(u *universe) error {
+		explore(t, u, func(u *universe) error {
 			var first []errchan.Decision
 			for _, r := range u.survivors() {
 				p := u.programs[r]
@@ -263,15 +246,12 @@ func TestLeavingExhaustively(t *testing.T) {
 				if len(p.agreed) != 2 || !slices.EqualFunc(p.agreed, first, equalDecisions) {
 					return fmt.Errorf("rank %d agreed %v, another %v", r, p.agreed, first)
 				}
-				for _, gone := range test.leave {
-					if !slices.Contains(p.agreed[1].Unacked, gone) {
-						return fmt.Errorf("rank %d agreed %v without rank %d", r, p.agreed[1], gone)
-					}
+				if i := slices.IndexFunc(test.leave, func(gone int) bool { return !slices.Contains(p.agreed[1].Unacked, gone) }); i >= 0 {
+					return fmt.Errorf("rank %d agreed %v without rank %d", r, p.agreed[1], test.leave[i])
 				}
 			}
 			return nil
 		})
-		t.Log(test, states, "states")
 	}
 }
 
@@ -281,17 +261,20 @@ func TestRevokeExhaustively(t *testing.T) {
 		for deaths := 0; deaths <= min(2, n-1); deaths++ {
 			for by := range n {
 				u := newUniverse(n, deaths, func(r int) program { return program{revokes: r == by || r == n-1} })
-				explore(t, u, func(u *universe) error {
-					for _, r := range u.survivors() {
-						if got := u.programs[r].revoked; got > 1 || got == 0 && (u.alive(by) || u.alive(n-1)) {
-							return fmt.Errorf("rank %d was told %d times", r, got)
-						}
-					}
-					return nil
-				})
+				explore(t, u, func(u *universe) error { return u.hasRevoked(by, n-1) })
 			}
 		}
 	}
+}
+
+// hasRevoked says whether the survivors know of a revoke by two ranks, and were told once.
+func (u *universe) hasRevoked(one, other int) error {
+	for _, r := range u.survivors() {
+		if got := u.programs[r].revoked; got > 1 || got == 0 && (u.alive(one) || u.alive(other)) {
+			return fmt.Errorf("rank %d was told %d times", r, got)
+		}
+	}
+	return nil
 }
 
 // H5: errors and agreements have one order. No matter how errors interfere, an agreement that one
@@ -331,24 +314,7 @@ func TestAllOrNoneExhaustively(t *testing.T) {
 				return program{calls: test.calls, creates: test.creates, flag: ^(1 << r), raises: test.raises[r]}
 			})
 			u.parent.errs = test.parent
-			states := explore(t, u, func(u *universe) error {
-				living := u.survivors()
-				first := u.programs[living[0]]
-				for _, r := range living {
-					p := u.programs[r]
-					if len(p.proposed) > 0 {
-						return fmt.Errorf("rank %d waits for %v", r, p.proposed)
-					}
-					if len(p.agreed) != test.calls || !slices.EqualFunc(p.agreed, first.agreed, equalDecisions) {
-						return fmt.Errorf("rank %d agreed %v, rank %d %v", living[0], first.agreed, r, p.agreed)
-					}
-					if !maps.EqualFunc(p.created, first.created, equalDecisions) || test.creates != (len(p.created) == 1) {
-						return fmt.Errorf("rank %d created %v, rank %d %v", living[0], first.created, r, p.created)
-					}
-				}
-				return nil
-			})
-			t.Log(states, "states")
+			explore(t, u, (*universe).isSettled)
 		})
 	}
 }
@@ -389,7 +355,7 @@ func TestReleaseExhaustively(t *testing.T) {
 			})
 			u.parent.errs = test.parent
 			ends := 0
-			states := explore(t, u, func(u *universe) error {
+			explore(t, u, func(u *universe) error {
 				released := slices.ContainsFunc(u.programs, func(p program) bool { return p.released })
 				for _, r := range u.survivors() {
 					p := &u.programs[r]
@@ -404,7 +370,7 @@ func TestReleaseExhaustively(t *testing.T) {
 				}
 				return nil
 			})
-			t.Log(states, "states,", ends, "releases in the end")
+			t.Log(ends, "releases in the end")
 			require.Positive(t, ends)
 		})
 	}

@@ -454,8 +454,8 @@ func (u *universe) events(visit func(string, func(*universe))) {
 }
 
 // explore visits every state once, and checks those in which nothing but deaths
-// can happen. It returns how many there were.
-func explore(t *testing.T, start *universe, check func(*universe) error) int {
+// can happen.
+func explore(t *testing.T, start *universe, check func(*universe) error) {
 	seen := make(map[[sha256.Size]byte]bool)
 	var path []string
 	var visit func(u *universe)
@@ -468,18 +468,8 @@ func explore(t *testing.T, start *universe, check func(*universe) error) int {
 		over := true
 		u.events(func(what string, change func(*universe)) {
 			over = over && strings.HasSuffix(what, " dies")
-			next := u.clone()
 			path = append(path, what)
-			func() {
-				defer func() {
-					if p := recover(); p != nil {
-						require.FailNow(t, fmt.Sprint(p), strings.Join(path, "\n"))
-					}
-				}()
-				change(next)
-				next.settle()
-			}()
-			visit(next)
+			visit(u.after(t, path, change))
 			path = path[:len(path)-1]
 		})
 		if over {
@@ -489,7 +479,20 @@ func explore(t *testing.T, start *universe, check func(*universe) error) int {
 		}
 	}
 	visit(start)
-	return len(seen)
+	t.Log(len(seen), "states")
+}
+
+// after returns what a change makes of u.
+func (u *universe) after(t *testing.T, path []string, change func(*universe)) *universe {
+	defer func() {
+		if p := recover(); p != nil {
+			require.FailNow(t, fmt.Sprint(p), strings.Join(path, "\n"))
+		}
+	}()
+	next := u.clone()
+	change(next)
+	next.settle()
+	return next
 }
 
 func newUniverse(n, deaths int, program func(rank int) program) *universe {

@@ -222,44 +222,48 @@ func TestEvery(t *testing.T) {
 	for _, a := range every() {
 		t.Run(a.name, func(t *testing.T) {
 			for n := 1; n <= most(17, 9); n++ {
-				synctest.Test(t, func(t *testing.T) {
-					comms := local.New(n)
-					tag := -2
-					for _, length := range []int{0, 1, 2, 7, n, 1500} {
-						for _, inPlace := range []bool{false, true} {
-							for root := range n {
-								if root > 0 && (!a.rooted || root > 2 && root != n-1) {
-									continue
-								}
-								c := call{n: n, root: root, length: length, inPlace: inPlace, op: order(t), ordered: true}
-								if a.reorders && !(a.rooted && root == 0) {
-									c.op, c.ordered = add, false
-								}
-								sides := make([]side, n)
-								for r := range sides {
-									sides[r] = a.side(c, r)
-								}
-								sent := make([][]byte, n)
-								for r, s := range sides {
-									sent[r] = slices.Clone(s.send)
-								}
-								tag--
-								for r, err := range run(comms, tag, func(r int) Algorithm { return sides[r].algorithm }) {
-									require.NoError(t, err)
-									require.Equal(t, sides[r].want, sides[r].got, "%d elements, root %d, rank %d of %d", length, root, r, n)
-									if !inPlace {
-										require.Equal(t, sent[r], sides[r].send, "Send has changed")
-									}
-								}
-							}
-						}
-					}
-					for _, c := range comms {
-						require.Empty(t, transport.Pending(c))
-					}
-				})
+				synctest.Test(t, func(t *testing.T) { a.doesAll(t, n) })
 			}
 		})
+	}
+}
+
+// doesAll calls the algorithm with n ranks and all kinds of arguments.
+func (a tested) doesAll(t *testing.T, n int) {
+	comms, tag := local.New(n), -2
+	for _, length := range []int{0, 1, 2, 7, n, 1500} {
+		for _, inPlace := range []bool{false, true} {
+			for root := range n {
+				if root > 0 && (!a.rooted || root > 2 && root != n-1) {
+					continue
+				}
+				c := call{n: n, root: root, length: length, inPlace: inPlace, op: order(t), ordered: true}
+				if a.reorders && !(a.rooted && root == 0) {
+					c.op, c.ordered = add, false
+				}
+				tag--
+				a.does(t, comms, tag, c)
+			}
+		}
+	}
+	for _, c := range comms {
+		require.Empty(t, transport.Pending(c))
+	}
+}
+
+// does makes a call, and checks what each rank gets and that it keeps what it sends.
+func (a tested) does(t *testing.T, comms []*local.Comm, tag int, c call) {
+	sides, sent := make([]side, c.n), make([][]byte, c.n)
+	for r := range sides {
+		sides[r] = a.side(c, r)
+		sent[r] = slices.Clone(sides[r].send)
+	}
+	for r, err := range run(comms, tag, func(r int) Algorithm { return sides[r].algorithm }) {
+		require.NoError(t, err)
+		require.Equal(t, sides[r].want, sides[r].got, "%d elements, root %d, rank %d of %d", c.length, c.root, r, c.n)
+		if !c.inPlace {
+			require.Equal(t, sent[r], sides[r].send, "Send has changed")
+		}
 	}
 }
 
@@ -294,49 +298,52 @@ func (c *counting) Irecv(r *transport.Request) {
 // caller's buffers, and the race detector would report another access.
 func TestEveryIsInterrupted(t *testing.T) {
 	shortSegments(t)
-	cause := errors.New("an error")
 	for _, a := range every() {
 		t.Run(a.name, func(t *testing.T) {
 			for n := 1; n <= most(5, 3); n++ {
 				for victim := range n {
-					for k, come := 1, true; come; k++ {
-						come = false
-						c := call{n: n, root: n / 2, length: 1500, op: add}
-						comms := local.New(n)
-						sides := make([]side, n)
-						dones := make([]ended, n)
-						for r := range n {
-							sides[r], dones[r] = a.side(c, r), make(ended, 1)
-						}
-						var hold []*Exchange
-						for r := range n {
-							x := new(Exchange)
-							hold = append(hold, x)
-							x.Start(&counting{Comm: comms[r], before: func(i int) {
-								if r == victim && i == k {
-									come = true
-									for _, c := range comms {
-										c.Advance(0, cause)
-									}
-								}
-							}}, 0, -2, sides[r].algorithm, dones[r])
-						}
-						for r, done := range dones {
-							select {
-							case err := <-done:
-								if err != nil {
-									require.Equal(t, cause, err)
-									require.True(t, come)
-								}
-							default:
-								require.Fail(t, "it has not ended", "rank %d of %d, request %d of rank %d", r, n, k, victim)
-							}
-							require.Empty(t, transport.Pending(comms[r]))
-							require.Empty(t, hold[r].borrowed)
-						}
+					k := 1
+					for a.isInterrupted(t, n, victim, k) {
+						k++
 					}
 				}
 			}
 		})
 	}
+}
+
+// isInterrupted makes a call of n ranks in which an error comes before a request of a rank, and says
+// whether it came.
+func (a tested) isInterrupted(t *testing.T, n, victim, request int) (come bool) {
+	cause := errors.New("an error")
+	c := call{n: n, root: n / 2, length: 1500, op: add}
+	comms := local.New(n)
+	sides, dones, hold := make([]side, n), make([]ended, n), make([]Exchange, n)
+	for r := range n {
+		sides[r], dones[r] = a.side(c, r), make(ended, 1)
+	}
+	for r := range n {
+		hold[r].Start(&counting{Comm: comms[r], before: func(i int) {
+			if r == victim && i == request {
+				come = true
+				for _, c := range comms {
+					c.Advance(0, cause)
+				}
+			}
+		}}, 0, -2, sides[r].algorithm, dones[r])
+	}
+	for r, done := range dones {
+		select {
+		case err := <-done:
+			if err != nil {
+				require.Equal(t, cause, err)
+				require.True(t, come)
+			}
+		default:
+			require.Fail(t, "it has not ended", "rank %d of %d, request %d of rank %d", r, n, request, victim)
+		}
+		require.Empty(t, transport.Pending(comms[r]))
+		require.Empty(t, hold[r].borrowed)
+	}
+	return come
 }

@@ -201,26 +201,29 @@ func TestEveryOrderAndDeath(t *testing.T) {
 						n.deaths = min(deaths, size-1)
 						n.feed(origin, func(m *diagnosis.Machine) { m.Ask(diagnosis.ByProgram, text(origin)) })
 						return n
-					}, func(n *network) {
-						for r, m := range n.machines {
-							if r != origin && !n.dead[r] {
-								require.Empty(t, m.State().Surveys, "rank %d\n%s", r, strings.Join(n.history, "\n"))
-							}
-						}
-						if n.dead[origin] {
-							return
-						}
-						require.True(t, n.machines[origin].Complete(), strings.Join(n.history, "\n"))
-						said, _ := n.machines[origin].End()
-						require.Len(t, said, size)
-						for r, s := range said {
-							if s != text(r) {
-								require.True(t, n.dead[r] && s == "", "rank %d says %q\n%s", r, s, strings.Join(n.history, "\n"))
-							}
-						}
-					})
+					}, func(n *network) { n.requireAnswers(t, origin) })
 				})
 			}
+		}
+	}
+}
+
+// requireAnswers checks what the rank that asks has, and that no other rank keeps anything.
+func (n *network) requireAnswers(t *testing.T, origin int) {
+	for r, m := range n.machines {
+		if r != origin && !n.dead[r] {
+			require.Empty(t, m.State().Surveys, "rank %d\n%s", r, strings.Join(n.history, "\n"))
+		}
+	}
+	if n.dead[origin] {
+		return
+	}
+	require.True(t, n.machines[origin].Complete(), strings.Join(n.history, "\n"))
+	said, _ := n.machines[origin].End()
+	require.Len(t, said, len(n.machines))
+	for r, s := range said {
+		if s != text(r) {
+			require.True(t, n.dead[r] && s == "", "rank %d says %q\n%s", r, s, strings.Join(n.history, "\n"))
 		}
 	}
 }

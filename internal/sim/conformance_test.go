@@ -82,102 +82,41 @@ type locked struct {
 	mu *reentrant
 }
 
-func (l locked) Epoch() transport.Epoch {
-	defer l.mu.lock()()
-	return l.Comm.Epoch()
-}
-
+func (l locked) Epoch() transport.Epoch { defer l.mu.lock()(); return l.Comm.Epoch() }
 func (l locked) Advance(generation int, cause error) {
 	defer l.mu.lock()()
 	l.Comm.Advance(generation, cause)
 }
-
-func (l locked) Quiesce(then func()) {
-	defer l.mu.lock()()
-	l.Comm.Quiesce(then)
-}
-
+func (l locked) Quiesce(then func()) { defer l.mu.lock()(); l.Comm.Quiesce(then) }
 func (l locked) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
 	defer l.mu.lock()()
 	return l.Comm.TrySend(dest, tag, epoch, w, buf)
 }
-
-func (l locked) Isend(r *transport.Request) {
-	defer l.mu.lock()()
-	l.Comm.Isend(r)
-}
-
-func (l locked) Poke() {
-	defer l.mu.lock()()
-	l.Comm.Poke()
-}
-
-func (l locked) Listen(to transport.Listener) {
-	defer l.mu.lock()()
-	l.Comm.Listen(to)
-}
-
-func (l locked) Irecv(r *transport.Request) {
-	defer l.mu.lock()()
-	l.Comm.Irecv(r)
-}
-
-func (l locked) Probe(r *transport.Request) {
-	defer l.mu.lock()()
-	l.Comm.Probe(r)
-}
-
-func (l locked) Mprobe(r *transport.Request) {
-	defer l.mu.lock()()
-	l.Comm.Mprobe(r)
-}
-
-func (l locked) Mrecv(r *transport.Request) {
-	defer l.mu.lock()()
-	l.Comm.Mrecv(r)
-}
-
-func (l locked) Cancel(r *transport.Request) bool {
-	defer l.mu.lock()()
-	return l.Comm.Cancel(r)
-}
-
+func (l locked) Isend(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Isend(r) }
+func (l locked) Poke()                            { defer l.mu.lock()(); l.Comm.Poke() }
+func (l locked) Listen(to transport.Listener)     { defer l.mu.lock()(); l.Comm.Listen(to) }
+func (l locked) Irecv(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Irecv(r) }
+func (l locked) Probe(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Probe(r) }
+func (l locked) Mprobe(r *transport.Request)      { defer l.mu.lock()(); l.Comm.Mprobe(r) }
+func (l locked) Mrecv(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Mrecv(r) }
+func (l locked) Cancel(r *transport.Request) bool { defer l.mu.lock()(); return l.Comm.Cancel(r) }
 func (l locked) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	defer l.mu.lock()()
 	c, err := l.Comm.Sub(name, members)
 	return locked{c, l.mu}, err
 }
-
-func (l locked) Close() error {
-	defer l.mu.lock()()
-	return l.Comm.Close()
-}
-
+func (l locked) Close() error { defer l.mu.lock()(); return l.Comm.Close() }
 func (l locked) Call(e transport.Epoch, w signature.Word) int {
 	defer l.mu.lock()()
 	return l.Comm.Call(e, w)
 }
-
-func (l locked) Called() (int, signature.Word) {
-	defer l.mu.lock()()
-	return l.Comm.Called()
-}
-
-func (l locked) Mismatch() error {
-	defer l.mu.lock()()
-	return l.Comm.Mismatch()
-}
-
-func (l locked) Revoke(cause error) {
-	defer l.mu.lock()()
-	l.Comm.Revoke(cause)
-}
-
+func (l locked) Called() (int, signature.Word) { defer l.mu.lock()(); return l.Comm.Called() }
+func (l locked) Mismatch() error               { defer l.mu.lock()(); return l.Comm.Mismatch() }
+func (l locked) Revoke(cause error)            { defer l.mu.lock()(); l.Comm.Revoke(cause) }
 func (l locked) EachUnreceived(visit func(transport.Status)) {
 	defer l.mu.lock()()
 	l.Comm.EachUnreceived(visit)
 }
-
 func (l locked) EachPending(visit func(*transport.Request)) {
 	defer l.mu.lock()()
 	l.Comm.EachPending(visit)

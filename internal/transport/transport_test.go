@@ -3,10 +3,226 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// vector is what an epoch stands for.
+type vector [Generations]int64
+
+func (v *vector) epoch() (e Epoch) {
+	for i, n := range v {
+		e += Epoch(n)<<32 | Epoch(n&3)<<(2*i)
+	}
+	return e
+}
+
+// behind is what makes a message of v stale at w.
+func (v *vector) behind(w *vector) bool {
+	for i := range v {
+		if v[i] < w[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// Every count of every generation, with the others at random: Next adds one to that
+// count and to the sum, and to nothing else.
+func TestNextCountsOneGeneration(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for generation := range Generations {
+		var v vector
+		for i := range v {
+			v[i] = r.Int64N(1 << 40)
+		}
+		for range 300 {
+			e := v.epoch()
+			v[generation]++
+			require.Equal(t, v.epoch(), e.Next(generation), "error of generation %d in epoch %#x", generation, uint64(e))
+		}
+	}
+}
+
+func TestNextPanicsWhereNoCountIs(t *testing.T) {
+	for _, generation := range []int{-1, 16, 17, math.MaxInt} {
+		require.PanicsWithError(t, (&GenerationError{generation}).Error(), func() { Epoch(0).Next(generation) })
+		require.Equal(t, &GenerationError{generation}, Name{Generation: generation}.Check())
+	}
+	require.NoError(t, Name{Generation: 15}.Check())
+	require.EqualError(t, &GenerationError{16}, "communicator of generation 16, expected 0 to 15: "+
+		"one may be derived from another that is derived, and so on, 15 times at most")
+}
+
+// Wherever a live rank may be, in any of its counts one error behind, as far, or one
+// ahead: all 3¹⁶ pairs.
+func TestStaleAmongLiveRanks(t *testing.T) {
+	var f vector
+	for i := range f {
+		f[i] = int64(1000 + i) // all residues
+	}
+	epoch := f.epoch()
+	var try func(generation int, e Epoch, behind bool)
+	try = func(generation int, e Epoch, behind bool) {
+		if generation == Generations {
+			if e.Stale(epoch) != behind {
+				t.Fatalf("%#x.Stale(%#x) = %v", uint64(e), uint64(epoch), !behind)
+			}
+			return
+		}
+		for d := range 3 {
+			next := e
+			for range d {
+				next = next.Next(generation)
+			}
+			try(generation+1, next, behind || d == 0)
+		}
+	}
+	oldest := f
+	for i := range oldest {
+		oldest[i]--
+	}
+	try(0, oldest.epoch(), false)
+}
+
+// Messages that are up to 3 errors ahead and any number behind, in each of 5
+// generations: all combinations up to where the counts have come around twice.
+func TestStaleOfOldMessages(t *testing.T) {
+	for _, generations := range [][5]int{{0, 1, 2, 3, 4}, {0, 5, 8, 14, 15}} {
+		f := vector{7, 6, 5, 4, 3, 2, 1 << 33, 8, 1 << 40, 10, 11, 12, 13, 14, 15, 16}
+		for _, g := range generations {
+			f[g] += 10
+		}
+		e := f
+		var try func(i int)
+		try = func(i int) {
+			if i == len(generations) {
+				if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(&f) {
+					t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+				}
+				return
+			}
+			g := generations[i]
+			for d := int64(-3); d <= 9; d++ {
+				e[g] = f[g] - d
+				try(i + 1)
+			}
+		}
+		try(0)
+	}
+}
+
+// Messages that are arbitrarily old in some counts, and ahead in others: multiples of
+// what counts wrap at are the most likely to be mistaken.
+func TestStaleOfVeryOldMessages(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 1_000_000 {
+		var e, f vector
+		for i := range f {
+			f[i] = r.Int64N(1<<40) + 1<<33
+			switch d := &e[i]; r.IntN(4) {
+			case 0:
+				*d = f[i] + r.Int64N(4) // ahead
+			case 1:
+				*d = f[i] - 4*r.Int64N(4)
+			case 2:
+				*d = f[i] - 1<<r.IntN(27)
+			default:
+				*d = f[i]
+			}
+		}
+		if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(&f) {
+			t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+		}
+	}
+}
+
+// A rank that is far behind everybody, as it must not be, still keeps what is for it.
+func TestStaleKeepsWhatIsFarAhead(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 100_000 {
+		var e, f vector
+		for i := range f {
+			f[i] = r.Int64N(1 << 40)
+			e[i] = f[i] + r.Int64N(1<<r.IntN(27))
+		}
+		require.False(t, e.epoch().Stale(f.epoch()), "%v, %v", e, f)
+	}
+}
+
+func TestStale(t *testing.T) {
+	after := func(generations ...int) (e Epoch) {
+		for _, g := range generations {
+			e = e.Next(g)
+		}
+		return e
+	}
+	for _, c := range []struct {
+		name string
+		e, f Epoch
+		want bool
+	}{
+		{"same", after(0, 1), after(1, 0), false},
+		{"behind in the root's count", after(1), after(0, 1), true},
+		{"behind in the child's", after(0), after(0, 1), true},
+		{"behind in both", after(), after(0, 1), true},
+		{"ahead in both", after(0, 1), after(), false},
+		{"ahead in the root's, behind in the child's", after(0), after(1), true},
+		{"ahead in the child's, behind in the root's", after(1), after(0), true},
+		{"behind in the last generation", after(), after(15), true},
+		{"behind by 4, ahead in four others", after(1, 2, 3, 4), after(0, 0, 0, 0), true},
+		{"behind in generation 8, ahead in 9", after(9), after(8), true},
+	} {
+		require.Equal(t, c.want, c.e.Stale(c.f), c.name)
+	}
+}
+
+func TestEpochString(t *testing.T) {
+	for _, c := range []struct {
+		want        string
+		generations []int
+	}{
+		{"0", nil},
+		{"1", []int{0}},
+		{"5", []int{0, 0, 0, 0, 0}},
+		{"1 (0.1)", []int{1}},
+		{"8 (1.2.0.1)", []int{0, 0, 0, 0, 0, 1, 1, 3}},
+	} {
+		var e Epoch
+		for _, g := range c.generations {
+			e = e.Next(g)
+		}
+		require.Equal(t, c.want, e.String(), "after errors of generations %v", c.generations)
+	}
+}
+
+func FuzzEpoch(f *testing.F) {
+	f.Add(uint64(0), uint64(0), 0)
+	f.Add(uint64(0xff), uint64(0x100), 9)
+	f.Fuzz(func(t *testing.T, a, b uint64, generation int) {
+		valid := func(lanes uint64) Epoch { // the sum fits the counts
+			var v vector
+			for i := range v {
+				v[i] = int64(lanes >> (4 * i) & 15)
+			}
+			return v.epoch()
+		}
+		e, g := valid(a), valid(b)
+		generation &= Generations - 1
+		next := e.Next(generation)
+		require.True(t, e.Stale(next))
+		require.False(t, next.Stale(e))
+		require.False(t, e.Stale(e))
+		require.Equal(t, next.Next(3), e.Next(3).Next(generation), "the order of errors does not matter")
+		require.NotEqual(t, ^Epoch(0), e, "transports use it for none")
+		if !e.Stale(g) && !g.Stale(e) {
+			require.Equal(t, e, g)
+		}
+	})
+}
 
 func TestErrorTexts(t *testing.T) {
 	truncate := &TruncateError{Status: Status{Source: 3, Tag: 7, Bytes: 100}, Room: 64}

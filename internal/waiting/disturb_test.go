@@ -73,14 +73,19 @@ func TestDisturb(t *testing.T) {
 	})
 }
 
-// WaitAll waits for those that are not disturbed, and prefers what is final.
+// WaitAll waits for those that are not disturbed, and prefers what is final. A disturbance that is
+// over when all are done is not returned.
 func TestDisturbWaitAll(t *testing.T) {
 	final := errors.New("final")
 	for _, test := range []struct {
-		name string
-		end  error
-		want error
-	}{{"the other succeeds", nil, errDisturbed}, {"the other fails", final, final}} {
+		name      string
+		over      bool // the disturbance
+		end, want error
+	}{
+		{"the other succeeds", false, nil, errDisturbed},
+		{"the other fails", false, final, final},
+		{"the disturbance is over", true, nil, nil},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, p := future.New[int]()
@@ -90,6 +95,10 @@ func TestDisturbWaitAll(t *testing.T) {
 				go func() { err <- future.WaitAll(t.Context(), f, g) }()
 				synctest.Wait()
 				require.Empty(t, err)
+				if test.over {
+					waiting.Of(p.Future()).Disturb(nil)
+					p.Complete(1, nil)
+				}
 				q.Complete(1, test.end)
 				require.ErrorIs(t, <-err, test.want)
 			})
@@ -119,20 +128,4 @@ func TestDisturbRaces(t *testing.T) {
 			<-done
 		}
 	}
-}
-
-// A disturbance that is over when all are done is not returned.
-func TestWaitAllForgetsDisturbance(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, p := future.New[int]()
-		g, q := future.New[int]()
-		waiting.Of(p.Future()).Disturb(errDisturbed)
-		ended := make(chan error, 1)
-		go func() { ended <- future.WaitAll(t.Context(), f, g) }()
-		synctest.Wait()
-		waiting.Of(p.Future()).Disturb(nil)
-		p.Complete(1, nil)
-		q.Complete(1, nil)
-		require.NoError(t, <-ended)
-	})
 }

@@ -111,19 +111,7 @@ func TestPlacesAreNotMixedUp(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				for range 10 {
 					i := r.IntN(futures)
-					ctx, cancel := context.WithCancelCause(bg)
-					if r.IntN(2) == 0 {
-						cancel(errLate)
-					} else {
-						n := r.IntN(10)
-						all.Go(func() { yield(n); cancel(errLate) })
-					}
-					switch v, err := fs[i].Get(ctx); {
-					case err != nil:
-						require.Equal(t, errLate, err)
-					default:
-						require.Equal(t, i+1, v)
-					}
+					getInTime(t, &all, r, fs[i], i+1)
 				}
 			})
 		}
@@ -134,6 +122,22 @@ func TestPlacesAreNotMixedUp(t *testing.T) {
 		all.Wait()
 	}
 	k.balanced(t, 0)
+}
+
+// getInTime gets the result of f with a context that has ended, or ends soon.
+func getInTime(t *testing.T, all *sync.WaitGroup, r *rand.Rand, f *future.Future[int], want int) {
+	ctx, cancel := context.WithCancelCause(bg)
+	if r.IntN(2) == 0 {
+		cancel(errLate)
+	} else {
+		n := r.IntN(10)
+		all.Go(func() { yield(n); cancel(errLate) })
+	}
+	if v, err := f.Get(ctx); err != nil {
+		require.Equal(t, errLate, err)
+	} else {
+		require.Equal(t, want, v)
+	}
 }
 
 func yield(n int) {

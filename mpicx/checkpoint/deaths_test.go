@@ -15,15 +15,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// value is what rank r saves in a version.
-func value(r, version int) []float64 {
-	x := make([]float64, 10+r)
-	for i := range x {
-		x[i] = float64(r*1000 + version*10 + i)
-	}
-	return x
-}
-
 // surviving is a program of some steps, each of which is saved, that replaces the dead. It checks
 // what is restored, and that no version is forgotten which some rank knows to count. It returns the
 // data in the end, or the *checkpoint.LostError that Restore has returned.
@@ -185,9 +176,7 @@ func TestDeaths(t *testing.T) {
 		for _, dying := range s.survives {
 			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
 				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {
-					if err != nil {
-						return err
-					}
+					mpicx.Throw(err)
 					require.Equal(t, 2, v)
 					require.Equal(t, value(world.Rank(), 2), x)
 					for _, r := range dying {
@@ -255,4 +244,54 @@ func TestErrorsReturn(t *testing.T) {
 		require.Equal(t, value(2, v), part)
 		return errors.Join(err, st.Close(ctx))
 	})
+}
+
+// After a Shrink ranks have other numbers. What is saved then is under these, Once variables too,
+// when ranks die again.
+func TestShrinkTwice(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, comm *mpicx.Comm) error {
+		st := opened(ctx, comm, checkpoint.Partner(1))
+		constant, x := comm.Rank(), comm.Rank()
+		st.Protect("constant", &constant, checkpoint.Once)
+		st.Protect("x", &x)
+		me := comm.Rank()
+		for version, dies := range []int{0, 0} {
+			x = 10*version + me
+			st.Save(ctx, version).MustWait(ctx)
+			comm.Agree(1).MustWait(ctx)
+			if comm.Rank() == dies {
+				mpicxtest.Die(comm)
+			}
+			_ = comm.Barrier().Wait(ctx) // which tells of the death
+			var err error
+			if comm, err = result(ctx, comm.Shrink()); err != nil {
+				return err
+			}
+			if st, err = st.Rejoin(ctx, comm); err != nil {
+				return err
+			}
+			constant, x = -1, -1
+			restores(ctx, t, st, version)
+			require.Equal(t, me, constant)
+			require.Equal(t, 10*version+me, x)
+			loads(ctx, t, st, "constant", dies, version, []int{version}) // who has died: rank 0, then 1
+		}
+		return st.Close(ctx)
+	})
+}
+
+// H9: a program that returns without Close, and without a Wait for its Save, does not die of the
+// operations that its store has in the background.
+func TestReturnsWithoutClose(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for range 10 {
+		mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			st := opened(ctx, world, checkpoint.Partner(1))
+			x := make([]float64, 1<<18)
+			st.Protect("x", &x)
+			st.Save(ctx, 1)
+			return mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
+		})
+	}
 }

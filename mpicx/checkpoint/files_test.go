@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -53,28 +52,6 @@ func restoreFiles(t *testing.T, n int, dir func(rank int) string) (versions []in
 		return st.Close(ctx)
 	})
 	return versions, errs
-}
-
-func same(dir string) func(int) string { return func(int) string { return dir } }
-
-// files returns the names in a directory, without which Save they are of.
-func files(t *testing.T, dir string) (names []string) {
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range entries {
-		names = append(names, ofSave.ReplaceAllString(e.Name(), ""))
-	}
-	return names
-}
-
-var ofSave = regexp.MustCompile(`\.[0-9a-f]{16}-\d+\.mpicx$`)
-
-// file returns the path of a part of a version.
-func file(t *testing.T, dir, part string) string {
-	found, err := filepath.Glob(filepath.Join(dir, part+".*"))
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	return found[0]
 }
 
 // The next job has the newest version, whether the directory is shared or not, and of old

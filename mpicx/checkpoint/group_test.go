@@ -49,74 +49,63 @@ func deathsOf(ranks []int, rnd *rand.Rand) string {
 	return strings.Join(plan, "; ")
 }
 
-// Any two ranks of the group may die at any two moments. The spares have their data then.
-func TestDeathsOfPairs(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
-	deaths := 0
-	for range runs(10) {
-		for _, pair := range sets(2) {
-			plan := deathsOf(pair, rnd)
-			killed := mpicxtest.RunFaults(t, groupSize, plan, func(ctx context.Context, world *mpicx.Comm) error {
-				r := world.Rank()
-				x, err := surviving(ctx, t, world, checkpoint.RS(4, 2))
-				if err == nil {
-					require.Equal(t, value(r, 3), x)
-				}
-				return err
-			}, mpicx.WithSpares(2))
-			require.False(t, t.Failed(), plan)
-			deaths += len(killed)
-		}
-	}
-	t.Logf("%d deaths", deaths)
-	require.Positive(t, deaths)
-}
-
 // survivingOrLost is surviving of a group that may lose more ranks than its scheme survives. Then
 // all survivors have the same *LostError, or each has its data.
 func survivingOrLost(ctx context.Context, t *testing.T, world *mpicx.Comm) (*checkpoint.LostError, error) {
-	r := world.Rank()
 	x, err := surviving(ctx, t, world, checkpoint.RS(4, 2))
 	lost, isLost := errors.AsType[*checkpoint.LostError](err)
-	if !isLost && err == nil {
-		require.Equal(t, value(r, 3), x)
-	}
 	if isLost {
-		err = nil
+		return lost, nil
 	}
-	return lost, err
+	if err == nil {
+		require.Equal(t, value(world.Rank(), 3), x)
+	}
+	return nil, err
 }
 
-// After three deaths the data are lost, or a repair between them has saved them. Which ranks have
-// lost theirs is the same at all survivors and spares.
-func TestDeathsOfTriples(t *testing.T) {
+// Any two or three ranks of the group may die at any moments. The spares have the data of two. After
+// three deaths the data are lost, or a repair between them has saved them. Which ranks have lost
+// theirs is the same at all survivors and spares.
+func TestDeathsOfGroup(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
-	lost := 0
-	for range runs(10) {
-		for _, triple := range sets(3) {
-			plan := deathsOf(triple, rnd)
-			var ends [groupSize]*checkpoint.LostError
-			killed := mpicxtest.RunFaults(t, groupSize, plan, func(ctx context.Context, world *mpicx.Comm) (err error) {
-				r := world.Rank()
-				ends[r], err = survivingOrLost(ctx, t, world)
-				return err
-			}, mpicx.WithSpares(3))
-			require.False(t, t.Failed(), plan)
-			for _, e := range ends {
-				require.Equal(t, ends[0], e, plan)
+	for n := 2; n <= 3; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seedOf(t), 0))
+			deaths, lost := 0, 0
+			for range runs(10) {
+				for _, set := range sets(n) {
+					killed, end := dieInGroup(t, set, deathsOf(set, rnd))
+					deaths += killed
+					if end != nil {
+						lost++
+					}
+				}
 			}
-			if e := ends[0]; e != nil {
-				lost++
-				require.Equal(t, triple, killed, "%v, but %v", e, plan)
-				require.Subset(t, triple, e.Ranks, plan)
-				require.Contains(t, []int{1, 2, 3}, e.Version, plan)
-			}
-		}
+			t.Logf("%d deaths, %d times lost", deaths, lost)
+			require.Positive(t, deaths)
+			require.Equal(t, n == 3, lost > 0)
+		})
 	}
-	t.Logf("%d times lost", lost)
-	require.Positive(t, lost)
+}
+
+// dieInGroup returns how many have died by the plan, and the end of all survivors.
+func dieInGroup(t *testing.T, set []int, plan string) (int, *checkpoint.LostError) {
+	var ends [groupSize]*checkpoint.LostError
+	killed := mpicxtest.RunFaults(t, groupSize, plan, func(ctx context.Context, world *mpicx.Comm) (err error) {
+		r := world.Rank()
+		ends[r], err = survivingOrLost(ctx, t, world)
+		return err
+	}, mpicx.WithSpares(len(set)))
+	require.False(t, t.Failed(), plan)
+	for _, e := range ends {
+		require.Equal(t, ends[0], e, plan)
+	}
+	if e := ends[0]; e != nil {
+		require.Equal(t, set, killed, "%v, but %v", e, plan)
+		require.Subset(t, set, e.Ranks, plan)
+		require.Contains(t, []int{1, 2, 3}, e.Version, plan)
+	}
+	return len(killed), ends[0]
 }
 
 // The same with processes that get a SIGKILL: every pair, and some triples.

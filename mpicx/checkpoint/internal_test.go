@@ -22,30 +22,34 @@ func TestLayout(t *testing.T) {
 	for n := 1; n <= 20; n++ {
 		for k := 1; k <= 5; k++ {
 			for m := range 5 {
-				var all [][]int
-				for r := range n {
-					g, at := groupOf(r, make([]int, n), scheme{k, m})
-					require.Equal(t, r, g.members[at])
-					size := len(g.members)
-					require.GreaterOrEqual(t, size, min(n, k+m))
-					require.Less(t, size, max(2*(k+m), n+1))
-					require.Equal(t, min(m, size-1), g.m)
-					all = append(all, g.members)
-					for c := range g.k {
-						require.Equal(t, at, g.holder(g.stripeOf(at, c), c))
-					}
-					holders := make(map[int]bool)
-					for i := range g.k + g.m {
-						holders[g.holder(at, i)] = true
-					}
-					require.Len(t, holders, g.k+g.m)
-				}
-				for r, members := range all {
-					for _, other := range members {
-						require.Equal(t, members, all[other], "of rank %d and %d", r, other)
-					}
-				}
+				requireLayout(t, n, scheme{k, m})
 			}
+		}
+	}
+}
+
+func requireLayout(t *testing.T, n int, s scheme) {
+	var all [][]int
+	for r := range n {
+		g, at := groupOf(r, make([]int, n), s)
+		require.Equal(t, r, g.members[at])
+		size := len(g.members)
+		require.GreaterOrEqual(t, size, min(n, s.k+s.m))
+		require.Less(t, size, max(2*(s.k+s.m), n+1))
+		require.Equal(t, min(s.m, size-1), g.m)
+		all = append(all, g.members)
+		for c := range g.k {
+			require.Equal(t, at, g.holder(g.stripeOf(at, c), c))
+		}
+		holders := make(map[int]bool)
+		for i := range g.k + g.m {
+			holders[g.holder(at, i)] = true
+		}
+		require.Len(t, holders, g.k+g.m)
+	}
+	for r, members := range all {
+		for _, other := range members {
+			require.Equal(t, members, all[other], "of rank %d and %d", r, other)
 		}
 	}
 }
@@ -169,6 +173,15 @@ func variableOf[T any](t testing.TB, name string, v T) *variable {
 	return x
 }
 
+// blobOf returns a blob of three variables.
+func blobOf(t testing.TB) []byte {
+	b, err := newBlob(nil, 1, []*variable{
+		variableOf(t, "x", []float64{1, 2}), variableOf(t, "n", 7), variableOf(t, "gob", map[string]int{"a": 1}),
+	})
+	require.NoError(t, err)
+	return b
+}
+
 func emptyRecord(t testing.TB) []byte {
 	b, err := newBlob(nil, 0, nil)
 	require.NoError(t, err)
@@ -178,10 +191,7 @@ func emptyRecord(t testing.TB) []byte {
 // Whatever a file has, reading it ends with what was written or with ErrFile, and so do its
 // variables.
 func FuzzReadFile(f *testing.F) {
-	blob, err := newBlob(nil, 1, []*variable{
-		variableOf(f, "x", []float64{1, 2}), variableOf(f, "n", 7), variableOf(f, "gob", map[string]int{"a": 1}),
-	})
-	require.NoError(f, err)
+	blob := blobOf(f)
 	var file bytes.Buffer
 	require.NoError(f, writeFile(&file, stored{key{Version: 3, Run: 1, Origin: 2, Parts: 2}, 1}, [2][]byte{emptyRecord(f), blob[blobHead:]}))
 	f.Add(file.Bytes())
@@ -201,10 +211,7 @@ func FuzzReadFile(f *testing.F) {
 
 // Whatever comes as a record, it sets all variables or none.
 func FuzzRecord(f *testing.F) {
-	blob, err := newBlob(nil, 1, []*variable{
-		variableOf(f, "x", []float64{1, 2}), variableOf(f, "n", 7), variableOf(f, "gob", map[string]int{"a": 1}),
-	})
-	require.NoError(f, err)
+	blob := blobOf(f)
 	f.Add(blob)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		records, err := splitBlob(b)
@@ -260,4 +267,26 @@ func TestLateWriter(t *testing.T) {
 		_, err = next.Restore(ctx)
 		return errors.Join(err, next.Close(ctx), successor.Close(ctx), dead.Close(ctx))
 	})
+}
+
+// Advice about memory changes neither the memory nor the slice, wherever it begins and ends.
+func TestExpect(t *testing.T) {
+	const huge = 2 << 20
+	for _, length := range []int{0, 1, 2*huge - 1, 2 * huge, 2*huge + 1, 5*huge + 12345} {
+		for _, from := range []int{0, 1, 4096, huge - 1} {
+			whole := make([]byte, from+length)
+			for i := range whole {
+				whole[i] = byte(i % 251)
+			}
+			got := expect(whole[from:])
+			require.Len(t, got, length)
+			require.Empty(t, expect(got[:0]))
+			for i, b := range whole {
+				if b != byte(i%251) {
+					t.Fatalf("%d bytes from %d: byte %d is %d", length, from, i, b)
+				}
+			}
+		}
+	}
+	require.Nil(t, expect(nil))
 }

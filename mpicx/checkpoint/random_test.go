@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -154,66 +152,12 @@ func (w *walk) meet(ctx context.Context) error {
 	return nil
 }
 
-// ended says whether all ranks are done, or which error some rank has.
-func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
-	flag := 0
-	if done && err == nil {
-		flag = 1
-	}
-	for {
-		all, other := result(ctx, comm.Agree(flag))
-		switch {
-		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
-			return flag == 1, err
-		case propagated(other) || corrupted(other): // those that knew call it once more
-			err = other
-			continue
-		case other != nil:
-			return false, &mpicx.CommCorruptedError{}
-		}
-		return all == 1, err
-	}
-}
-
-// result returns how an operation ended. A Wait may have told an older error in its place (P7).
-func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
-	v, err := f.Get(ctx)
-	if corrupted(err) || propagated(err) {
-		v, err = f.Get(ctx)
-	}
-	return v, err
-}
-
 func (w *walk) repair(ctx context.Context) {
 	repaired(ctx, w.t, w.comm, func(c *mpicx.Comm) error {
 		w.comm = c
 		return w.open(ctx)
 	})
 }
-
-// repaired has the living make a communicator, until open succeeds at all of them. They have
-// called ended before.
-func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
-	for {
-		fewer, err := result(ctx, c.Shrink())
-		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = ended(ctx, c, false, err)
-			continue
-		}
-		require.NoError(t, err)
-		c = fewer
-		err = open(c)
-		if !corrupted(err) && !propagated(err) {
-			require.NoError(t, err)
-		}
-		if all, _ := ended(ctx, c, true, err); all {
-			return
-		}
-	}
-}
-
-func corrupted(err error) bool  { return errors.As(err, new(*mpicx.CommCorruptedError)) }
-func propagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
 
 // open opens the store, or what has become of it on another communicator.
 func (w *walk) open(ctx context.Context) error {
@@ -230,24 +174,6 @@ func (w *walk) open(ctx context.Context) error {
 		w.st = st
 	}
 	return err
-}
-
-func seedOf(t *testing.T) uint64 {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MPICX_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("MPICX_SEED=%d", seed)
-	return seed
-}
-
-func runs(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
 }
 
 // Whatever errors come when, all ranks restore the same version, and none that counted is
@@ -295,4 +221,96 @@ func TestRandomDeaths(t *testing.T) {
 		deaths += len(killed)
 	}
 	t.Logf("%d deaths", deaths)
+}
+
+// A Once variable that is protected while a Save goes on is in the next version.
+func TestProtectDuringSave(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		st := opened(ctx, world)
+		x, a := value(world.Rank(), 1), value(world.Rank(), 2)
+		st.Protect("x", &x)
+		first := st.Save(ctx, 1)
+		st.Protect("a", &a, checkpoint.Once)
+		first.MustWait(ctx)
+		st.Save(ctx, 2).MustWait(ctx)
+		a = nil
+		v := restored(ctx, st)
+		require.Equal(t, 2, v)
+		require.Equal(t, value(world.Rank(), 2), a)
+		return st.Close(ctx)
+	})
+}
+
+// repeatedly calls fn until it has succeeded at all ranks at once. Fn may call fail, which
+// fails now and then, at each rank by itself.
+func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error) {
+	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
+	for run := range runs(1000) {
+		n, seed := 2+rnd.IntN(4), rnd.Uint64()
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			own, left := rand.New(rand.NewPCG(seed, uint64(world.Rank()))), 3
+			fail := func() error {
+				for range own.IntN(30) {
+					runtime.Gosched()
+				}
+				if left == 0 || own.IntN(6) > 0 {
+					return nil
+				}
+				left--
+				return errors.New("fails")
+			}
+			st := opened(ctx, world)
+			for err := errors.New("not yet"); err != nil; {
+				err = world.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, world, st, fail) })
+				if err != nil && !propagated(err) {
+					return err
+				}
+			}
+			return st.Close(ctx)
+		})
+		require.False(t, t.Failed(), "run %d", run)
+	}
+}
+
+// Saves of the same version are told from each other, whatever errors come in between.
+func TestSameVersionAgain(t *testing.T) {
+	repeatedly(t, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
+		x := make([]int, 10)
+		st.Protect("x", &x)
+		if v, err := st.Restore(ctx); err == nil {
+			require.Equal(t, 7, v)
+		} else if !errors.Is(err, checkpoint.ErrNone) {
+			return err
+		}
+		all := make([]int, world.Size())
+		mpicx.Allgather(world, x[:1], all).MustWait(ctx)
+		for _, count := range all {
+			require.Equal(t, x[0], count, "ranks restore %v", all)
+		}
+		for range 3 {
+			x[0]++
+			st.Save(ctx, 7)
+			if err := fail(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Ranks that an error interrupts in different places of Loads meet in the next one.
+func TestLoadAfterErrors(t *testing.T) {
+	repeatedly(t, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
+		me, next := world.Rank(), (world.Rank()+1)%world.Size()
+		x := []int{me, 1}
+		st.Protect("x", &x)
+		st.Save(ctx, 1).MustWait(ctx)
+		for range 3 {
+			if err := fail(); err != nil {
+				return err
+			}
+			loads(ctx, t, st, "x", next, 1, []int{next, 1})
+		}
+		return nil
+	})
 }

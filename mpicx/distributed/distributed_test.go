@@ -23,6 +23,13 @@ var matrices = []string{"convection-64.mtx.gz", "graphene-64.mtx.gz", "integer-4
 
 func file(name string) string { return filepath.Join("../../testdata/matrices", name) }
 
+// read reads a matrix of testdata, or throws.
+func read(ctx context.Context, world *mpicx.Comm, name string) *distributed.Matrix {
+	a, err := distributed.ReadFile(ctx, world, file(name))
+	mpicx.Throw(err)
+	return a
+}
+
 // product returns a vector and its product with the matrix.
 func product(m *sparse.CSR) (x, y []float64) {
 	x, y = make([]float64, m.Cols), make([]float64, m.Rows)
@@ -33,18 +40,15 @@ func product(m *sparse.CSR) (x, y []float64) {
 	return x, y
 }
 
-func sum(counts []int) (total int) {
-	for _, n := range counts {
-		total += n
-	}
-	return total
-}
-
 // requireIs checks that a is the matrix m: by rows, and by products.
 func requireIs(t testing.TB, ctx context.Context, m *sparse.CSR, a *distributed.Matrix) {
 	lo, hi := a.First(), a.First()+a.Rows()
 	assert.Equal(t, m.Rows, a.Size())
-	assert.Equal(t, m.Rows, sum(a.Counts()))
+	total := 0
+	for _, n := range a.Counts() {
+		total += n
+	}
+	assert.Equal(t, m.Rows, total)
 	b := a.Block()
 	assert.Equal(t, lo, b.First)
 	assert.Equal(t, m.Slice(lo, hi), b.CSR)
@@ -65,10 +69,7 @@ func TestReadFile(t *testing.T) {
 		for _, ranks := range []int{1, 2, 3, 8} {
 			t.Run(fmt.Sprintf("%s/%d", name, ranks), func(t *testing.T) {
 				mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
-					a, err := distributed.ReadFile(ctx, world, file(name))
-					if err != nil {
-						return err
-					}
+					a := read(ctx, world, name)
 					assert.Equal(t, sparse.Partition(m.RowPtr, ranks), a.Offsets)
 					requireIs(t, ctx, m, a)
 					symmetric, err := a.Symmetric(ctx)
@@ -100,9 +101,7 @@ func TestNew(t *testing.T) {
 		}
 		mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
 			a, err := distributed.New(ctx, world, n, blocks[world.Rank()]...)
-			if err != nil {
-				return err
-			}
+			mpicx.Throw(err)
 			assert.Equal(t, sparse.Partition(m.RowPtr, ranks), a.Offsets)
 			requireIs(t, ctx, m, a)
 
@@ -118,9 +117,7 @@ func TestNew(t *testing.T) {
 				}
 			}
 			x, missing, err := a.Vector(ctx, parts...)
-			if err != nil {
-				return err
-			}
+			mpicx.Throw(err)
 			for k := range x {
 				if i := a.First() + k; given(blocks, i) {
 					assert.Equal(t, float64(i), x[k])
@@ -152,20 +149,15 @@ func TestVectorOutside(t *testing.T) {
 	for _, first := range []int{-1, 3, 1 << 30} {
 		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
 			var a *distributed.Matrix
-			err := c.TryAll(ctx, func(ctx context.Context) (err error) {
+			mpicx.Throw(c.TryAll(ctx, func(ctx context.Context) (err error) {
 				a, err = distributed.New(ctx, c, 4)
 				return err
-			})
-			if err != nil {
-				return err
-			}
-			err = c.TryAll(ctx, func(ctx context.Context) error {
+			}))
+			err := c.TryAll(ctx, func(ctx context.Context) error {
 				_, _, err := a.Vector(ctx, distributed.Part{First: c.Rank() * first, Values: []float64{1, 2}})
 				return err
 			})
-			if err == nil || !strings.Contains(err.Error(), "from rank 1: distributed: a part of 2 elements from ") {
-				return fmt.Errorf("got %w", err)
-			}
+			assert.ErrorContains(t, err, "from rank 1: distributed: a part of 2 elements from ")
 			return nil
 		})
 	}
@@ -183,9 +175,7 @@ func TestNewManyRounds(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		mine := distributed.Block{First: n / 2 * (1 - world.Rank()), CSR: m.Slice(n/2*(1-world.Rank()), n/2*(2-world.Rank()))}
 		a, err := distributed.New(ctx, world, n, mine)
-		if err != nil {
-			return err
-		}
+		mpicx.Throw(err)
 		requireIs(t, ctx, m, a)
 		return nil
 	})
@@ -224,12 +214,10 @@ func TestApplyInterrupted(t *testing.T) {
 	require.NoError(t, err)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		var a *distributed.Matrix
-		if err := world.TryAll(ctx, func(ctx context.Context) (err error) {
-			a, err = distributed.ReadFile(ctx, world, file("convection-64.mtx.gz"))
-			return err
-		}); err != nil {
-			return err
-		}
+		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
+			a = read(ctx, world, "convection-64.mtx.gz")
+			return nil
+		}))
 		y := make([]float64, a.Rows())
 		for round := range 10 {
 			err := world.Try(ctx, func(ctx context.Context) error {
@@ -242,12 +230,10 @@ func TestApplyInterrupted(t *testing.T) {
 			})
 			assert.ErrorContains(t, err, fmt.Sprintf("round %d", round))
 			// Inside TryAll, or the next round's error might come to a rank here.
-			if err := world.TryAll(ctx, func(ctx context.Context) error {
+			mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
 				requireIs(t, ctx, m, a)
 				return nil
-			}); err != nil {
-				return err
-			}
+			}))
 		}
 		return nil
 	})
@@ -260,14 +246,9 @@ func TestSolve(t *testing.T) {
 		} {
 			t.Run(name+"/"+precond, func(t *testing.T) {
 				mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-					a, err := distributed.ReadFile(ctx, world, file("convection-64.mtx.gz"))
-					if err != nil {
-						return err
-					}
+					a := read(ctx, world, "convection-64.mtx.gz")
 					p, err := make_(a)
-					if err != nil {
-						return err
-					}
+					mpicx.Throw(err)
 					x, b := make([]float64, a.Rows()), make([]float64, a.Rows())
 					for i := range b {
 						b[i] = 1
@@ -285,11 +266,8 @@ func TestSolve(t *testing.T) {
 
 func TestJacobiZeroDiagonal(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		a, err := distributed.ReadFile(ctx, world, file("petersen.mtx"))
-		if err != nil {
-			return err
-		}
-		_, err = distributed.Jacobi(a)
+		a := read(ctx, world, "petersen.mtx")
+		_, err := distributed.Jacobi(a)
 		assert.EqualError(t, err, fmt.Sprintf("jacobi: the diagonal is 0 in row %d, expected none there", a.First()))
 		_, err = distributed.BlockJacobi(a)
 		var pivot *sparse.PivotError

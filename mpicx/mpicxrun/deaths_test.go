@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +24,7 @@ func TestDeathEndsTheJob(t *testing.T) {
 		j := start(t, "rounds", "-n", "3")
 		pids := j.pids(t, 3)
 		require.NoError(t, syscall.Kill(pids[victim], syscall.SIGKILL))
-		require.Equal(t, 137, j.status(t), "%s", &j.errs)
+		j.ends(t, 137)
 		require.Equal(t, 2, strings.Count(j.errs.String(), fmt.Sprintf("corrupted by rank %d: its process has died", victim)), "%s", &j.errs)
 		require.Contains(t, j.errs.String(), fmt.Sprintf("mpicxrun: rank %d has died: signal: killed; the others can't continue without it", victim))
 		require.NotContains(t, j.out.String(), "survivors")
@@ -56,8 +57,8 @@ func TestDeathSurvived(t *testing.T) {
 				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 			}
 		}
-		require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-		require.Zero(t, j.status(t), "%s", &j.errs)
+		j.send(t, syscall.SIGTERM)
+		j.ends(t, 0)
 		require.Contains(t, j.out.String(), fmt.Sprintf("rank %d: 1 survivors", left))
 		require.Equal(t, n-1, strings.Count(j.errs.String(), "has died: signal: killed"), "%s", &j.errs)
 	}
@@ -71,8 +72,8 @@ func TestStopped(t *testing.T) {
 	require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
 	time.Sleep(300 * time.Millisecond)
 	require.NoError(t, syscall.Kill(pids[1], syscall.SIGCONT))
-	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, j.status(t), "%s", &j.errs)
+	j.send(t, syscall.SIGTERM)
+	j.ends(t, 0)
 	require.Equal(t, 3, strings.Count(j.out.String(), "3 survivors"))
 }
 
@@ -84,9 +85,7 @@ func TestExit(t *testing.T) {
 		want    int
 	}{{"", "0", 1}, {"", "3", 3}, {"ulfm", "0", 0}, {"ulfm", "3", 0}} {
 		t.Setenv("TEST_BACKEND", test.backend)
-		j := command("exits", "-n", "3")
-		j.Args = append(j.Args, test.status)
-		require.NoError(t, j.Start())
+		j := with(t, "exits", "3", test.status)
 		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
 		require.Contains(t, j.errs.String(), "rank 1 has died: exit status "+test.status)
 	}
@@ -110,9 +109,7 @@ func TestWhoDoesNotCome(t *testing.T) {
 		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, `processes \[(0 )?1( 2)?\] have not come`}, // the other may be late
 	} {
 		t.Setenv("TEST_BACKEND", test.backend)
-		j := command("some", "-n", "3")
-		j.Args = append(j.Args, test.args...)
-		require.NoError(t, j.Start())
+		j := with(t, "some", "3", test.args...)
 		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
 		require.Regexp(t, test.text, j.errs.String())
 		if test.backend != "" {
@@ -128,9 +125,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	for i := range 40 {
 		t.Setenv("TEST_BACKEND", []string{"", "ulfm"}[i%2])
-		j := command("some", "-n", "3")
-		j.Args = append(j.Args, "run", "run", "run")
-		require.NoError(t, j.Start())
+		j := with(t, "some", "3", "run", "run", "run")
 		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond) // another moment each time
 		out, _ := exec.Command("pgrep", "-P", fmt.Sprint(j.Process.Pid)).Output()
 		if pids := strings.Fields(string(out)); len(pids) > 0 {
@@ -167,28 +162,20 @@ func TestNoOrphans(t *testing.T) {
 			gone(t, pid)
 		}
 	}
-	_, _, errs := of(t, "sum", "-n", "1") // removes what is left of those that did not all come
-	for _, d := range leftovers(t) {
-		for _, pid := range launchers {
-			require.NotContains(t, d, fmt.Sprint("-", pid, "-"), errs)
-		}
-	}
+	leaveNothing(t, launchers...)
 }
 
-// leftovers are directories of jobs.
-func leftovers(t *testing.T) (dirs []string) {
+// leaveNothing checks that the next job removes what is left of those of which not all processes have
+// come.
+func leaveNothing(t *testing.T, launchers ...int) {
+	_, _, errs := of(t, "sum", "-n", "1")
 	for _, in := range []string{"/dev/shm", os.TempDir()} {
-		all, err := os.ReadDir(in)
-		if err != nil {
-			continue
-		}
-		for _, d := range all {
-			if strings.HasPrefix(d.Name(), "mpicxrun-") {
-				dirs = append(dirs, d.Name())
-			}
+		for _, pid := range launchers {
+			left, err := filepath.Glob(filepath.Join(in, fmt.Sprintf("mpicxrun-*-%d-*", pid)))
+			require.NoError(t, err)
+			require.Empty(t, left, errs)
 		}
 	}
-	return dirs
 }
 
 // Signals are passed on, once each.
@@ -196,12 +183,12 @@ func TestSignals(t *testing.T) {
 	j := start(t, "signals", "-n", "3")
 	pids := j.pids(t, 3)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM} {
-		require.NoError(t, j.Process.Signal(s))
+		j.send(t, s)
 		for r := range pids {
 			j.says(t, fmt.Sprintf("rank %d: %v\n", r, s), 1)
 		}
 	}
-	require.Zero(t, j.status(t))
+	j.ends(t, 0)
 	require.Equal(t, 3, strings.Count(j.out.String(), "interrupt"))
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
 		if signal.Ignored(s) { // by who runs this test, with nohup: so does mpicxrun
@@ -209,8 +196,8 @@ func TestSignals(t *testing.T) {
 		}
 		j := start(t, "forever", "-n", "2")
 		j.pids(t, 2)
-		require.NoError(t, j.Process.Signal(s))
-		require.Equal(t, 128+int(s), j.status(t), "%s", &j.errs)
+		j.send(t, s)
+		j.ends(t, 128+int(s))
 	}
 }
 
@@ -225,8 +212,8 @@ func TestInterrupted(t *testing.T) {
 			}
 			j := start(t, "interrupted", "-n", "3")
 			j.pids(t, 3)
-			require.NoError(t, j.Process.Signal(s))
-			require.Equal(t, 128+int(s), j.status(t), "%s", &j.errs)
+			j.send(t, s)
+			j.ends(t, 128+int(s))
 		}
 	}
 }
@@ -238,13 +225,13 @@ func TestJobControl(t *testing.T) {
 	}
 	j := start(t, "rounds", "-n", "2")
 	pids := append(j.pids(t, 2), j.Process.Pid)
-	require.NoError(t, j.Process.Signal(syscall.SIGTSTP))
+	j.send(t, syscall.SIGTSTP)
 	for _, pid := range pids {
 		untilState(t, pid, "T")
 	}
-	require.NoError(t, j.Process.Signal(syscall.SIGCONT))
-	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, j.status(t), "%s", &j.errs)
+	j.send(t, syscall.SIGCONT)
+	j.send(t, syscall.SIGTERM)
+	j.ends(t, 0)
 }
 
 func untilState(t *testing.T, pid int, state string) {
@@ -267,7 +254,7 @@ func TestChildThatStays(t *testing.T) {
 		require.NoError(t, err)
 		j.Stdout, j.Stderr = f, f
 		require.NoError(t, j.Start())
-		require.Zero(t, j.status(t))
+		j.ends(t, 0)
 		out, err := os.ReadFile(f.Name())
 		require.NoError(t, err)
 		require.Equal(t, 2, strings.Count(string(out), "pid "))
@@ -298,13 +285,7 @@ func TestNobodyReads(t *testing.T) {
 
 // Without any of its three files a job goes on.
 func TestNoFiles(t *testing.T) {
-	j := command("instance", "-n", "2")
-	j.Args = append([]string{"sh", "-c", `"$0" "$@" <&- >&- 2>&-`, os.Args[0]}, j.Args[1:]...)
-	var err error
-	j.Path, err = exec.LookPath("sh")
-	require.NoError(t, err)
-	require.NoError(t, j.Start())
-	require.Zero(t, j.status(t))
+	command("instance", "-n", "2").under(t, "sh", "-c", `"$0" "$@" <&- >&- 2>&-`).ends(t, 0)
 }
 
 // Where there is no room for memory the job says so, or has it elsewhere.
@@ -313,19 +294,11 @@ func TestNoRoom(t *testing.T) {
 	if exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs none /dev/shm").Run() != nil {
 		t.Skip("needs the right to mount")
 	}
-	j := command("sum", "-n", "4")
-	j.Args = append([]string{"unshare", "-m", "sh", "-c", script, os.Args[0]}, j.Args[1:]...)
-	var err error
-	j.Path, err = exec.LookPath("unshare")
-	require.NoError(t, err)
-	require.NoError(t, j.Start())
-	require.Zero(t, j.status(t), "%s", &j.errs)
+	j := command("sum", "-n", "4").under(t, "unshare", "-m", "sh", "-c", script)
+	j.ends(t, 0)
 	require.Equal(t, 4, strings.Count(j.out.String(), "of 4: 10, node"))
 	j = command("sum", "-n", "4")
-	j.Args = append([]string{"unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=100k none $TMPDIR && " + script, os.Args[0]}, j.Args[1:]...)
-	j.Path, _ = exec.LookPath("unshare")
 	j.Env = append(j.Env, "TMPDIR="+t.TempDir())
-	require.NoError(t, j.Start())
-	require.Equal(t, 125, j.status(t), "%s", &j.errs)
+	j.under(t, "unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=100k none $TMPDIR && "+script).ends(t, 125)
 	require.Contains(t, j.errs.String(), "no space left on device")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +77,43 @@ func start(t *testing.T, program string, args ...string) *job {
 	require.NoError(t, j.Start())
 	t.Cleanup(func() { _ = j.Process.Kill() })
 	return j
+}
+
+// with starts a program in n processes, with arguments.
+func with(t *testing.T, program, n string, args ...string) *job {
+	t.Helper()
+	j := command(program, "-n", n)
+	j.Args = append(j.Args, args...)
+	require.NoError(t, j.Start())
+	return j
+}
+
+// under starts j by another program, whose last arguments are j.
+func (j *job) under(t *testing.T, name string, args ...string) *job {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	require.NoError(t, err)
+	j.Path, j.Args = path, slices.Concat([]string{name}, args, j.Args)
+	require.NoError(t, j.Start())
+	return j
+}
+
+// send sends mpicxrun a signal.
+func (j *job) send(t *testing.T, s os.Signal) {
+	t.Helper()
+	require.NoError(t, j.Process.Signal(s))
+}
+
+// ends checks how mpicxrun ends.
+func (j *job) ends(t *testing.T, want int) {
+	t.Helper()
+	require.Equal(t, want, j.status(t), "%s", &j.errs)
+}
+
+// kill ends this process at once.
+func kill() error {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
 }
 
 // status waits for the end of mpicxrun.

@@ -54,7 +54,7 @@ var programs = map[string]func(){
 	},
 	"twice": func() {
 		for range 2 {
-			rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) })
+			rank(barrier)
 		}
 	},
 	"instance": func() {
@@ -62,7 +62,7 @@ var programs = map[string]func(){
 		i, err := mpicx.Initialize(ctx)
 		for range 2 {
 			if err == nil {
-				err = mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) })
+				err = mpicx.Run(ctx, barrier)
 			}
 		}
 		if err == nil {
@@ -137,8 +137,7 @@ var programs = map[string]func(){
 			if err := c.Barrier().Wait(ctx); err != nil {
 				return err
 			}
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
+			return kill()
 		}, ulfm(), mpicx.WithSpares(1))
 	},
 	"spare": func() { // TEST_VICTIM, or every working rank, is killed
@@ -169,10 +168,9 @@ var programs = map[string]func(){
 		must(err)
 	},
 	"statuses": func() { // each its argument, after the job
-		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, ulfm())
+		rank(barrier, ulfm())
 		if s := os.Args[1+own()]; s == "kill" {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
+			_ = kill()
 		} else if n, err := strconv.Atoi(s); err == nil {
 			os.Exit(n)
 		}
@@ -196,7 +194,7 @@ var programs = map[string]func(){
 			}
 			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 				fmt.Println("begins")
-				return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) })
+				return recovering(ctx, world, barrier)
 			}, backend())
 			must(err)
 		case "sleep":
@@ -214,7 +212,7 @@ var programs = map[string]func(){
 		if own() == 0 {
 			opt = ulfm()
 		}
-		rank(func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }, opt)
+		rank(barrier, opt)
 	},
 	"grandchild": func() { // rank 0 starts what finds its environment
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -242,20 +240,12 @@ var programs = map[string]func(){
 		}, backend())
 	},
 	"returned": func() { // rank 1 makes a call that waits for nobody, and returns; the others wait for it in another one
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 1 {
-				return world.Dup().Wait(ctx)
-			}
-			return world.Barrier().Wait(ctx)
-		}, blackChannel())
+		returning(barrier)
 	},
 	"returned unmet": func() { // the same, where the others are in a TryAll
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 1 {
-				return world.Dup().Wait(ctx)
-			}
+		returning(func(ctx context.Context, world *mpicx.Comm) error {
 			return world.TryAll(ctx, func(context.Context) error { return nil })
-		}, blackChannel())
+		})
 	},
 	"omitted": func() { // rank TEST_VICTIM returns; the others begin a call that it never makes, and return
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -365,6 +355,18 @@ var programs = map[string]func(){
 	},
 }
 
+// returning has rank 1 make a Dup, and return, and the others do something else.
+func returning(others func(context.Context, *mpicx.Comm) error) {
+	rank(func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			return world.Dup().Wait(ctx)
+		}
+		return others(ctx, world)
+	}, blackChannel())
+}
+
+func barrier(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) }
+
 // sum is the shortest of programs.
 func sum() {
 	rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -397,4 +399,20 @@ func own() int {
 		panic(err)
 	}
 	return r
+}
+
+// recovering calls fn with the communicator of those that live, until all of these have
+// succeeded.
+func recovering(ctx context.Context, world *mpicx.Comm, fn func(ctx context.Context, c *mpicx.Comm) error) error {
+	for c := world; ; {
+		err := c.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, c) })
+		if _, corrupted := errors.AsType[*mpicx.CommCorruptedError](err); !corrupted {
+			return err
+		}
+		next, shrinkErr := c.Shrink().Get(ctx)
+		if shrinkErr != nil {
+			return err
+		}
+		c = next
+	}
 }

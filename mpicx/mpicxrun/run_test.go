@@ -44,23 +44,32 @@ func TestProcessesForRanks(t *testing.T) {
 // WithRanks has the first processes for ranks; as under mpirun there can't be more.
 func TestWithRanks(t *testing.T) {
 	t.Setenv("TEST_RANKS", "2")
-	status, out, errs := of(t, "ranks", "-n", "3")
-	require.Zero(t, status, errs)
-	require.Equal(t, []string{"rank 0 of 2", "rank 1 of 2"}, sorted(out))
+	prints(t, "ranks", "rank 0 of 2", "rank 1 of 2")
 	t.Setenv("TEST_RANKS", "4")
-	status, _, errs = of(t, "ranks", "-n", "3")
+	refuses(t, "ranks", "4 ranks, expected 3 or fewer")
+}
+
+// prints checks that a program succeeds in 3 processes, and what they print, in any order.
+func prints(t *testing.T, program string, want ...string) (errs string) {
+	t.Helper()
+	status, out, errs := of(t, program, "-n", "3")
+	require.Zero(t, status, errs)
+	require.Equal(t, want, sorted(out))
+	return errs
+}
+
+// refuses checks that a program fails in 3 processes, and what they say.
+func refuses(t *testing.T, program, why string) {
+	t.Helper()
+	status, _, errs := of(t, program, "-n", "3")
 	require.Equal(t, 1, status)
-	require.Contains(t, errs, "4 ranks, expected 3 or fewer")
+	require.Contains(t, errs, why)
 }
 
 // Run can't be called after the job; with an Instance around, it can.
 func TestRunTwice(t *testing.T) {
-	status, _, errs := of(t, "twice", "-n", "2")
-	require.Equal(t, 1, status)
-	require.Contains(t, errs, "can't begin again")
-	status, out, errs := of(t, "instance", "-n", "3")
-	require.Zero(t, status, errs)
-	require.Equal(t, []string{"rank 0", "rank 1", "rank 2"}, sorted(out))
+	refuses(t, "twice", "can't begin again")
+	prints(t, "instance", "rank 0", "rank 1", "rank 2")
 }
 
 // What fails in a call that a rank has left is told, whichever comes first, the failure or the end of the program.
@@ -79,11 +88,9 @@ func TestLeftToFinalize(t *testing.T) {
 
 // With Initialize a spare waits in World until it is needed, or not any more.
 func TestSpareInstance(t *testing.T) {
-	status, out, errs := of(t, "spare", "-n", "3")
-	require.Zero(t, status, errs)
-	require.Equal(t, []string{"not needed", "rank 0, incarnation 0", "rank 1, incarnation 0"}, sorted(out))
+	prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0")
 	t.Setenv("TEST_VICTIM", "1")
-	_, out, errs = of(t, "spare", "-n", "3")
+	_, out, errs := of(t, "spare", "-n", "3")
 	require.NotContains(t, errs, "mpicx:")
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
 }
@@ -91,9 +98,7 @@ func TestSpareInstance(t *testing.T) {
 // With the black channel there are no spares, which the job says once. The program is the same.
 func TestSpareInstanceOfTheBlackChannel(t *testing.T) {
 	t.Setenv("TEST_BACKEND", "blackchannel")
-	status, out, errs := of(t, "spare", "-n", "3")
-	require.Zero(t, status, errs)
-	require.Equal(t, []string{"not needed", "rank 0, incarnation 0", "rank 1, incarnation 0"}, sorted(out))
+	errs := prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0")
 	require.Equal(t, "mpicx: WithSpares(1): spares need -tags ulfm, so this job has none\n", errs)
 }
 
@@ -212,9 +217,7 @@ func TestStatus(t *testing.T) {
 		{"plain", []string{"0", "0", "0"}, 0},
 		{"plain", []string{"0", "0", "4"}, 4},
 	} {
-		j := command(test.program, "-n", "3")
-		j.Args = append(j.Args, test.args...)
-		require.NoError(t, j.Start())
+		j := with(t, test.program, "3", test.args...)
 		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
 	}
 	for _, test := range []struct {
@@ -243,9 +246,7 @@ func TestStatus(t *testing.T) {
 
 // Processes that do not agree on what a death means are no job.
 func TestMixedBackends(t *testing.T) {
-	status, _, errs := of(t, "mixed", "-n", "3")
-	require.Equal(t, 1, status)
-	require.Contains(t, errs, "build all with -tags ulfm, or none")
+	refuses(t, "mixed", "build all with -tags ulfm, or none")
 }
 
 // A step of Slurm that is one process may be a job, whatever variables srun gives it.
@@ -273,11 +274,9 @@ func TestMisplaced(t *testing.T) {
 	_, out, _ = of(t, "nested", "-n", "1")
 	require.Contains(t, out, "a job inside a job")
 	require.Contains(t, out, "exit status 125")
-	status, _, errs := of(t, "mpirun", "-n", "2")
-	require.Equal(t, 1, status)
-	require.Contains(t, errs, "one inside of the other")
+	refuses(t, "mpirun", "one inside of the other")
 	t.Setenv("PMI_RANK", "0")
-	status, _, errs = of(t, "sum", "-n", "2")
+	status, _, errs := of(t, "sum", "-n", "2")
 	require.Equal(t, 125, status)
 	require.Contains(t, errs, "does not run inside it")
 	require.NoError(t, os.Unsetenv("PMI_RANK"))
@@ -320,10 +319,7 @@ func TestCallThatOneNeverMakes(t *testing.T) {
 // With too few files there is no job, and the error says for what there were too few.
 func TestTooFewFiles(t *testing.T) {
 	for files := 10; files < 26; files++ {
-		j := command("sum", "-n", "4")
-		j.Path = "/bin/sh"
-		j.Args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, fmt.Sprint(files)}, j.Args...)
-		require.NoError(t, j.Start())
+		j := command("sum", "-n", "4").under(t, "sh", "-c", `ulimit -n "$0" && exec "$@"`, fmt.Sprint(files))
 		if status := j.status(t); status != 0 {
 			require.Regexp(t, `(fork/exec .*|pipe2?|socket|accept4?): too many open files`, j.errs.String(), "status %d with %d files", status, files)
 			continue

@@ -248,15 +248,9 @@ func level(ctx context.Context, c *mpicx.Comm, o *outcome, below int) error {
 	}
 }
 
-func corruptedError(err error) bool {
-	_, ok := errors.AsType[*mpicx.CommCorruptedError](err)
-	return ok
-}
+func corruptedError(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }
 
-func isPropagated(err error) bool {
-	_, ok := errors.AsType[*mpicx.PropagatedError](err)
-	return ok
-}
+func isPropagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
 
 func isAbove(err error, c *mpicx.Comm) bool {
 	v, ok := errors.AsType[*mpicx.CommCorruptedError](err)
@@ -310,31 +304,40 @@ func TestFamilies(t *testing.T) {
 // The same where ranks are processes.
 func TestFamiliesOfProcesses(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	type result struct {
-		Comm string
-		Dead map[string]string
-		Size map[string]int
-	}
 	for _, name := range []string{"levels", "each/grid/sums", "each/overlap/signals", "each revoked/overlap/sums"} {
-		for _, plan := range []string{"must kill 1 at operation 9", "must kill 3 at operation 11; kill 2 in revoke message 1", "must kill 0 at operation 11; kill 3 in shrink message 1"} {
-			t.Run(name+"/"+plan, func(t *testing.T) {
-				all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
-					o := outcome{"", make(map[string]string), make(map[string]int)}
-					err := families()[name](ctx, world, &o)
-					mpicxtest.Hand(result{o.comm, o.dead, o.size})
-					return err
-				})
-				seen := result{"", make(map[string]string), make(map[string]int)}
-				for r, p := range all {
-					if p.Killed {
-						continue
-					}
-					got := mpicxtest.ValuesOf[result](t, p)[0]
-					if got.Comm == "" || !agrees(seen.Dead, got.Dead) || !agrees(seen.Size, got.Size) {
-						t.Errorf("rank %d: %+v, others %+v", r, got, seen)
-					}
-				}
-			})
+		for _, plan := range []string{
+			"must kill 1 at operation 9", "must kill 3 at operation 11; kill 2 in revoke message 1",
+			"must kill 0 at operation 11; kill 3 in shrink message 1",
+		} {
+			t.Run(name+"/"+plan, func(t *testing.T) { surviveAsProcesses(t, plan, families()[name]) })
 		}
 	}
+}
+
+// A processOutcome is an outcome as a process hands it over.
+type processOutcome struct {
+	Comm string
+	Dead map[string]string
+	Size map[string]int
+}
+
+// surviveAsProcesses is survive for 5 ranks that are processes. It returns what they have come to.
+func surviveAsProcesses(t *testing.T, plan string, run program) processOutcome {
+	all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
+		o := outcome{"", make(map[string]string), make(map[string]int)}
+		err := run(ctx, world, &o)
+		mpicxtest.Hand(processOutcome{o.comm, o.dead, o.size})
+		return err
+	})
+	seen := processOutcome{"", make(map[string]string), make(map[string]int)}
+	for r, p := range all {
+		if p.Killed {
+			continue
+		}
+		got := mpicxtest.ValuesOf[processOutcome](t, p)[0]
+		if got.Comm == "" || !agrees(seen.Dead, got.Dead) || !agrees(seen.Size, got.Size) {
+			t.Errorf("rank %d: %+v, others %+v", r, got, seen)
+		}
+	}
+	return seen
 }

@@ -57,21 +57,28 @@ func TestDeathInHelper(t *testing.T) {
 					if how == "Die" {
 						plan = ""
 					}
-					mpicxtest.RunFaults(t, 3, plan, func(ctx context.Context, world *mpicx.Comm) error {
-						if world.Rank() == 1 {
-							helper(func() { deadly(ctx, world) }, func() { meanwhile(ctx, world) })
-						}
-						var err error
-						for err == nil { // what the other goroutine began may have left
-							err = world.Barrier().Wait(ctx)
-						}
-						if c, is := errors.AsType[*mpicx.CommCorruptedError](err); !is || len(c.Dead) != 1 || c.Dead[0] != 1 {
-							return fmt.Errorf("got %v, expected that rank 1 has died", err)
-						}
-						return nil
-					})
+					mpicxtest.RunFaults(t, 3, plan, dyingInHelper(func(ctx context.Context, world *mpicx.Comm) {
+						helper(func() { deadly(ctx, world) }, func() { meanwhile(ctx, world) })
+					}))
 				})
 			}
 		}
+	}
+}
+
+// dyingInHelper has rank 1 die in help, which all learn.
+func dyingInHelper(help func(context.Context, *mpicx.Comm)) func(context.Context, *mpicx.Comm) error {
+	return func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			help(ctx, world)
+		}
+		var err error
+		for err == nil { // what the other goroutine began may have left
+			err = world.Barrier().Wait(ctx)
+		}
+		if c, is := errors.AsType[*mpicx.CommCorruptedError](err); !is || len(c.Dead) != 1 || c.Dead[0] != 1 {
+			return fmt.Errorf("got %v, expected that rank 1 has died", err)
+		}
+		return nil
 	}
 }

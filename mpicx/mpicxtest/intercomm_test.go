@@ -3,6 +3,7 @@ package mpicxtest_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
@@ -74,31 +75,24 @@ func TestIntercommUniform(t *testing.T) {
 	for name, h := range map[string]mpicx.Errhandler{"propagating": mpicx.ErrorsPropagate, "returning": mpicx.ErrorsReturn} {
 		run := coupling(h)
 		moments := make([][]string, n)
-		for r := range n {
-			for _, of := range []string{"at operation", "in createintercomm message"} {
-				for k := 1; ; k++ {
-					plan := fmt.Sprintf("kill %d %s %d", r, of, k)
-					if len(survive(t, n, plan, true, run)) == 0 {
-						break
-					}
-					moments[r] = append(moments[r], plan)
-				}
+		for i := range 2 * n {
+			r, of := i/2, []string{"at operation", "in createintercomm message"}[i%2]
+			plan := func(k int) string { return fmt.Sprintf("kill %d %s %d", r, of, k) }
+			for k := 1; len(survive(t, n, plan(k), true, run)) > 0; k++ {
+				moments[r] = append(moments[r], plan(k))
 			}
 		}
 		for r := range n {
 			t.Run(fmt.Sprintf("%s/%d", name, r), func(t *testing.T) {
 				t.Parallel()
 				two := 0
+				seconds := slices.Concat(moments[:r]...)
 				for i, first := range moments[r] {
-					for other := range r {
-						for j, second := range moments[other] {
-							if (testing.Short() || buildtags.Race) && (i+j)%8 > 0 {
-								continue
-							}
-							if len(survive(t, n, first+"; "+second, true, run)) == 2 {
-								two++
-							}
+					for j, second := range seconds {
+						if (testing.Short() || buildtags.Race) && (i+j)%8 > 0 {
+							continue
 						}
+						two += len(survive(t, n, first+"; "+second, true, run)) / 2
 					}
 				}
 				t.Logf("%d deaths, %d of two", len(moments[r]), two)
@@ -115,19 +109,8 @@ func TestIntercommOfProcesses(t *testing.T) {
 		"must kill 0 at operation 9", "must kill 0 in createintercomm message 4; must kill 2 in createintercomm message 3",
 	} {
 		t.Run(plan, func(t *testing.T) {
-			all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
-				o := outcome{"", make(map[string]string), make(map[string]int)}
-				err := coupling(mpicx.ErrorsReturn)(ctx, world, &o)
-				mpicxtest.Hand(o.size)
-				return err
-			})
-			seen := make(map[string]int)
-			for r, p := range all {
-				if !p.Killed && !agrees(seen, mpicxtest.ValuesOf[map[string]int](t, p)[0]) {
-					t.Errorf("rank %d: %v, others %v", r, mpicxtest.ValuesOf[map[string]int](t, p)[0], seen)
-				}
-			}
-			if plan == "" && seen["made"] != 1 {
+			seen := surviveAsProcesses(t, plan, coupling(mpicx.ErrorsReturn))
+			if plan == "" && seen.Size["made"] != 1 {
 				t.Errorf("%v", seen)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,10 +76,8 @@ func TestHopeless(t *testing.T) {
 			t.Run(fmt.Sprint(name, at), func(t *testing.T) {
 				var rs records
 				mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-					for _, r := range at {
-						if a.Comm.Rank() == r {
-							return fmt.Errorf("restoring: %w", hopeless)
-						}
+					if slices.Contains(at, a.Comm.Rank()) {
+						return fmt.Errorf("restoring: %w", hopeless)
 					}
 					return a.Comm.Barrier().Wait(ctx)
 				}))

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/inject"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
@@ -166,37 +171,69 @@ func TestDeathAnywhere(t *testing.T) {
 			for victim := range n + k {
 				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
 					moments := 0
-					for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d", victim, at)) == 1; at++ {
-						moments++
-					}
-					for _, p := range protocols {
-						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d in %s message %d", victim, p, at)) == 1; at++ {
+					dies := func(how string) { // at all moments
+						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, how, at)) == 1; at++ {
 							moments++
 						}
 					}
-					if n+k == 1 || buildtags.Race || testing.Short() && n+k > 4 {
-						return
+					dies("at operation")
+					for _, p := range protocols {
+						dies("in " + p + " message")
 					}
-					for second := range n + k { // while others recover from the first
-						if second == victim {
-							continue
-						}
-						for _, p := range protocols {
-							for first := 1; first < 60; first += 7 {
-								for at := 1; at <= 3; at++ {
-									byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d; kill %d in %s message %d", victim, first, second, p, at))
-								}
-							}
-						}
-						for first := 1; first < 60; first += 7 {
-							for at := 3; byPlan(t, n, k, fmt.Sprintf("kill %d at operation %d; kill %d at operation %d", victim, first, second, at)) == 2; at += 5 {
-								moments++
-							}
-						}
+					if n+k > 1 && !buildtags.Race && (!testing.Short() || n+k <= 4) {
+						moments += twoDie(t, n, k, victim, protocols)
 					}
 					t.Logf("%d moments", moments)
 				})
 			}
 		}
 	}
+}
+
+// twoDie has another rank die while others recover from the death of the victim, and returns how
+// often that was at an operation.
+func twoDie(t *testing.T, n, k, victim int, protocols []string) (moments int) {
+	for second := range n + k {
+		for first := 1; second != victim && first < 60; first += 7 {
+			kill := fmt.Sprintf("kill %d at operation %d; kill %d ", victim, first, second)
+			for i := range 3 * len(protocols) {
+				byPlan(t, n, k, kill+fmt.Sprintf("in %s message %d", protocols[i/3], 1+i%3))
+			}
+			for at := 3; byPlan(t, n, k, kill+fmt.Sprintf("at operation %d", at)) == 2; at += 5 {
+				moments++
+			}
+		}
+	}
+	return moments
+}
+
+// losing is a program in which rank 1 dies, at a rank that is to recover from that in any way.
+func losing(ctx context.Context, world *mpicx.Comm) error {
+	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+		a.Comm.Barrier().MustWait(ctx)
+		if a.Comm.Rank() == 1 {
+			inject.Die(world)
+		}
+		return a.Comm.Barrier().Wait(ctx)
+	}, recovery.Replace(), recovery.ElseShrink())
+}
+
+// Where nobody can go on after a death, each rank has one error, which says so once.
+func TestDeathThatNothingRepairs(t *testing.T) {
+	if ulfm || runtime.GOOS == "windows" {
+		t.Skip("the others go on, or no ranks are processes")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLosingProcesses$", "-test.timeout=5m")
+	cmd.Env = append(os.Environ(), "MPICX_TEST_LOSING=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	said := regexp.MustCompile(`rank \d: mpicx: communicator corrupted by rank 1: its process has died; [^:]*\n`)
+	require.Len(t, said.FindAll(out, -1), 2, "%s", out)
+}
+
+func TestLosingProcesses(t *testing.T) {
+	if os.Getenv("MPICX_TEST_LOSING") == "" {
+		t.Skip("only TestDeathThatNothingRepairs runs it")
+	}
+	mpicxtest.RunProcesses(t, 3, losing)
 }

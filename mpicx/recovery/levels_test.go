@@ -46,40 +46,11 @@ func TestWhoIsDisturbed(t *testing.T) {
 			counts := make([]disturbed, n)
 			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 				me := world.Rank()
-				count := &counts[me]
-				fail := func(level string, outer, inner int, first bool) error {
+				return disturb(ctx, world, &counts[me], func(level string, outer, inner int, first bool) error {
 					if me == 2 && c.fails(level, outer, inner, first) {
 						return errors.New(level)
 					}
 					return nil
-				}
-				return recovery.Run(ctx, world, func(ctx context.Context, o *recovery.Attempt) error {
-					if o.N > 0 {
-						count.outer++
-					}
-					two := o.Comm.Split(me/2, 0).MustGet(ctx)
-					err := recovery.Run(ctx, two, func(ctx context.Context, i *recovery.Attempt) error {
-						if i.N > 0 {
-							count.inner++
-						}
-						for first := true; fail("itself", o.N, i.N, first) != nil; first = false {
-							count.itself++
-						}
-						if err := fail("inner", o.N, i.N, true); err != nil {
-							return err
-						}
-						return ring(ctx, i.Comm)
-					}, recovery.MaxAttempts(2))
-					if err != nil {
-						if o.N == 0 && me/2 == 1 {
-							count.inner++ // that it has failed again
-						}
-						return err
-					}
-					if err := fail("outer", o.N, 0, true); err != nil {
-						return err
-					}
-					return ring(ctx, o.Comm)
 				})
 			})
 			for r, got := range counts {
@@ -94,6 +65,35 @@ func TestWhoIsDisturbed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// disturb is the program of a rank with three levels, which fail as fail says.
+func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fail func(string, int, int, bool) error) error {
+	me := world.Rank()
+	return recovery.Run(ctx, world, func(ctx context.Context, o *recovery.Attempt) error {
+		if o.N > 0 {
+			count.outer++
+		}
+		two := o.Comm.Split(me/2, 0).MustGet(ctx)
+		err := recovery.Run(ctx, two, func(ctx context.Context, i *recovery.Attempt) error {
+			if i.N > 0 {
+				count.inner++
+			}
+			for first := true; fail("itself", o.N, i.N, first) != nil; first = false {
+				count.itself++
+			}
+			mpicx.Throw(fail("inner", o.N, i.N, true))
+			return ring(ctx, i.Comm)
+		}, recovery.MaxAttempts(2))
+		if err != nil {
+			if o.N == 0 && me/2 == 1 {
+				count.inner++ // that it has failed again
+			}
+			return err
+		}
+		mpicx.Throw(fail("outer", o.N, 0, true))
+		return ring(ctx, o.Comm)
+	})
 }
 
 // An inner level shrinks when a rank dies. No other rank is told until the outer level needs the
@@ -157,16 +157,15 @@ func TestOuterErrorEndsInner(t *testing.T) {
 			}
 			return rs.run(func(ctx context.Context, o *recovery.Attempt) error {
 				err := recovery.Run(ctx, two, func(ctx context.Context, i *recovery.Attempt) error {
-					if o.N == 0 && world.Rank() == 3 {
+					switch me := world.Rank(); {
+					case o.N > 0:
+						return ring(ctx, i.Comm)
+					case me == 3:
 						return o.Comm.Signal(ctx, errors.New("outer"))
-					}
-					if o.N == 0 && i.N < 3 && world.Rank() == repetition%3 {
+					case i.N < 3 && me == repetition%3:
 						return errors.New("inner")
 					}
-					if o.N == 0 {
-						return o.Comm.Barrier().Wait(ctx)
-					}
-					return ring(ctx, i.Comm)
+					return o.Comm.Barrier().Wait(ctx)
 				})
 				if o.N == 0 && err == nil {
 					return errors.New("the inner level has not ended by the outer error")

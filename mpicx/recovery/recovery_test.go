@@ -161,51 +161,50 @@ func TestContextEnds(t *testing.T) {
 				var rs records
 				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 					end := func() {}
-					var want error
 					if world.Rank() == 2 {
+						var want error
 						ctx, end, want = with(ctx)
+						defer func() { require.ErrorIs(t, rs.of(2).err, want) }()
 					}
-					defer func() {
-						if want != nil {
-							require.ErrorIs(t, rs.of(world.Rank()).err, want)
-						}
-					}()
-					return rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-						if a.Comm.Rank() == 2 && place == 0 {
-							end()
-							return mpicx.Recv(a.Comm, []int{0}, 2, 9).Wait(ctx) // what nobody sends
-						}
-						if a.N == 0 && place == 1 && a.Comm.Rank() == 2 {
-							end()
-							return errors.New("failed besides")
-						}
-						if a.N == 0 && place == 3 {
-							if a.Comm.Rank() == 2 { // is told of an error after its own end
-								whole := context.WithoutCancel(ctx)
-								end()
-								return a.Comm.Barrier().Wait(whole)
-							}
-							return errors.New("failed elsewhere")
-						}
-						if place == 2 && a.Comm.Rank() == 2 {
-							end()
-							return nil
-						}
-						return ring(ctx, a.Comm)
-					}, recovery.Shrink())(ctx, world)
+					work := func(ctx context.Context, a *recovery.Attempt) error { return endAt(ctx, a, place, end) }
+					return rs.run(work, recovery.Shrink())(ctx, world)
 				})
 				for r := range 2 {
+					lost := rs.of(r).err
 					if ulfm {
-						require.NoError(t, rs.of(r).err)
+						require.NoError(t, lost)
 						require.Equal(t, []int{2}, rs.of(r).last().Gone)
-						require.ErrorContains(t, rs.of(r).last().Cause, "communicator corrupted by rank 2")
-					} else {
-						require.ErrorContains(t, rs.of(r).err, "communicator corrupted by rank 2")
+						lost = rs.of(r).last().Cause
 					}
+					require.ErrorContains(t, lost, "communicator corrupted by rank 2")
 				}
 			})
 		}
 	}
+}
+
+// endAt calls end at rank 2: before a receive, an error, the end of the function, or a barrier in which
+// it is told of another's error.
+func endAt(ctx context.Context, a *recovery.Attempt, place int, end func()) error {
+	ends := a.Comm.Rank() == 2
+	switch {
+	case place == 0 && ends:
+		end()
+		return mpicx.Recv(a.Comm, []int{0}, 2, 9).Wait(ctx) // what nobody sends
+	case place == 1 && ends && a.N == 0:
+		end()
+		return errors.New("failed besides")
+	case place == 2 && ends:
+		end()
+		return nil
+	case place == 3 && ends && a.N == 0:
+		whole := context.WithoutCancel(ctx)
+		end()
+		return a.Comm.Barrier().Wait(whole)
+	case place == 3 && a.N == 0:
+		return errors.New("failed elsewhere")
+	}
+	return ring(ctx, a.Comm)
 }
 
 // A deadline that all ranks have passes at any moment, also while votes are counted. Either all
@@ -280,20 +279,23 @@ func TestWrongArguments(t *testing.T) {
 	})
 }
 
-// A failure names the program's code, not the package's.
-func TestOrigin(t *testing.T) {
+// A failure names the program's code, not the package's. What Run does about it is logged, in a line.
+func TestOriginAndLog(t *testing.T) {
 	var cause error
+	var b strings.Builder
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
 			if cause = a.Cause; a.N == 0 {
 				return errors.New("failed")
 			}
 			return nil
-		})
+		}, recovery.Logger(slog.New(slog.NewTextHandler(&b, nil))))
 	})
 	p, ok := errors.AsType[*mpicx.PropagatedError](cause)
 	require.True(t, ok)
-	require.Contains(t, p.Failures[0].Origin, "TestOrigin")
+	require.Contains(t, p.Failures[0].Origin, "TestOriginAndLog")
+	require.Contains(t, b.String(), `rank=0 comm=world attempt=1 cause="mpicx: error propagated from rank 0: failed" replaced=[] gone=[]`)
+	require.Equal(t, 1, strings.Count(b.String(), "\n"))
 }
 
 func TestRevoke(t *testing.T) {
@@ -339,17 +341,21 @@ func TestSecondRun(t *testing.T) {
 	}, mpicx.WithSpares(1))
 }
 
-func TestLogger(t *testing.T) {
-	var b strings.Builder
-	log := slog.New(slog.NewTextHandler(&b, nil))
-	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		return recovery.Run(ctx, world, func(_ context.Context, a *recovery.Attempt) error {
-			if a.N == 0 {
-				return errors.New("failed")
+// The cost of Run without that of fn, if nothing fails.
+func BenchmarkRun(b *testing.B) {
+	for _, n := range []int{4, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+				for range b.N {
+					if err := recovery.Run(ctx, world, func(context.Context, *recovery.Attempt) error { return nil }); err != nil {
+						return err
+					}
+				}
+				return nil
+			}, mpicx.WithRanks(n))
+			if err != nil {
+				b.Error(err)
 			}
-			return nil
-		}, recovery.Logger(log))
-	})
-	require.Contains(t, b.String(), `rank=0 comm=world attempt=1 cause="mpicx: error propagated from rank 0: failed" replaced=[] gone=[]`)
-	require.Equal(t, 1, strings.Count(b.String(), "\n"))
+		})
+	}
 }

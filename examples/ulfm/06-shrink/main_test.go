@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/mpicx/go-mpicx/examples/ulfm/lesson"
 	"github.com/mpicx/go-mpicx/examples/ulfm/lessontest"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 const series = "[1 4343 5049 4341 5047 4541 4944 4943]\n"
@@ -26,46 +24,25 @@ var ways = map[string]func(context.Context, *mpicx.Comm, *lesson.Lines, lesson.F
 	},
 }
 
+// completes checks that the ranks complete the series, but for as many as have died.
+func completes(t *testing.T, size, deaths int, faults lesson.Faults) {
+	for name, way := range ways {
+		said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+			return way(ctx, world, out, faults)
+		})
+		require.GreaterOrEqual(t, strings.Count(said, series), size-deaths, "%s: %s", name, said)
+	}
+}
+
 // For any rank that dies at any point, the others complete the series.
 func TestOneDies(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for name, way := range ways {
-		for _, size := range []int{2, 3, 5} {
-			for victim := range size {
-				for _, step := range []int{1, members - 1, members} {
-					for _, point := range points {
-						t.Run(fmt.Sprintf("%s %d of %d in %d %s", name, victim, size, step, point), func(t *testing.T) {
-							said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
-								return way(ctx, world, out, lesson.Faults{{Rank: victim, Step: step, Point: point}})
-							})
-							require.GreaterOrEqual(t, strings.Count(said, series), size-1, said)
-						})
-					}
-				}
-			}
-		}
-	}
+	steps := []int{1, members - 1, members}
+	lessontest.OneDies(t, []int{2, 3, 5}, steps, points, func(t *testing.T, size int, f lesson.Fault) {
+		completes(t, size, 1, lesson.Faults{f})
+	})
 }
 
 // The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	const size, step = 4, 3
-	for name, way := range ways {
-		for a := range size {
-			for b := range a {
-				for _, p := range points {
-					for _, q := range points {
-						faults := lesson.Faults{{Rank: a, Step: step, Point: p}, {Rank: b, Step: step, Point: q}, {Rank: b, Step: step + 1, Point: q}}
-						t.Run(fmt.Sprint(name, faults), func(t *testing.T) {
-							said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
-								return way(ctx, world, out, faults)
-							})
-							require.GreaterOrEqual(t, strings.Count(said, series), size-2, said)
-						})
-					}
-				}
-			}
-		}
-	}
+	lessontest.TwoDie(t, 4, 3, points, func(t *testing.T, faults lesson.Faults) { completes(t, 4, 2, faults) })
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -40,50 +39,26 @@ func histories(said string) map[string]int {
 	return ended
 }
 
-// For any rank that dies at any point, the survivors have the same versions in the same order, and
-// end with the same accounts as without a death.
-func TestOneDies(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, size := range []int{2, 3, 5} {
-		for victim := range size {
-			for step := range versions {
-				for _, point := range points {
-					t.Run(fmt.Sprintf("%d of %d in %d %s", victim, size, step, point), func(t *testing.T) {
-						said := run(t, size, lesson.Fault{Rank: victim, Step: step, Point: point})
-						ended := histories(said)
-						require.Len(t, ended, 1, said)
-						for h, n := range ended {
-							require.GreaterOrEqual(t, n, size-1, said)
-							require.Equal(t, final, last(h))
-						}
-					})
-				}
-			}
-		}
+// ends checks that the survivors have the same versions in the same order, and end with the same
+// accounts as without a death.
+func ends(t *testing.T, size int, faults ...lesson.Fault) {
+	said := run(t, size, faults...)
+	ended := histories(said)
+	require.Len(t, ended, 1, said)
+	for h, n := range ended {
+		require.GreaterOrEqual(t, n, size-len(faults), said)
+		require.Equal(t, final, last(h))
 	}
+}
+
+// Any rank may die at any point.
+func TestOneDies(t *testing.T) {
+	lessontest.OneDies(t, []int{2, 3, 5}, []int{0, 1, 2}, points, func(t *testing.T, size int, f lesson.Fault) { ends(t, size, f) })
 }
 
 // The same if a second rank dies, even in the repair.
 func TestTwoDie(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	const size = 4
-	for a := range size {
-		for b := range a {
-			for _, p := range points {
-				for _, q := range points {
-					t.Run(fmt.Sprintf("%d %s, %d %s", a, p, b, q), func(t *testing.T) {
-						said := run(t, size, lesson.Fault{Rank: a, Step: 1, Point: p}, lesson.Fault{Rank: b, Step: 1, Point: q})
-						ended := histories(said)
-						require.Len(t, ended, 1, said)
-						for h, n := range ended {
-							require.GreaterOrEqual(t, n, size-2, said)
-							require.Equal(t, final, last(h))
-						}
-					})
-				}
-			}
-		}
-	}
+	lessontest.TwoDie(t, 4, 1, points, func(t *testing.T, faults lesson.Faults) { ends(t, 4, faults[:2]...) })
 }
 
 func TestNobodyDies(t *testing.T) {

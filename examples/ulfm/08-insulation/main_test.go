@@ -17,28 +17,20 @@ import (
 // For any rank that dies in any step, the other half is never disturbed, and all learn of the death
 // in the end.
 func TestInsulation(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for size := 2; size <= 6; size++ {
-		for victim := range size {
-			for step := 1; step <= steps; step++ {
-				t.Run(fmt.Sprintf("%d of %d in %d", victim, size, step), func(t *testing.T) {
-					said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
-						return halves(ctx, world, out, lesson.Faults{{Rank: victim, Step: step}})
-					})
-					struck := victim % 2
-					left := [2]int{(size + 1) / 2, size / 2}
-					left[struck]--
-					for half, name := range names {
-						want := fmt.Sprintf("%s: %d steps, %d repairs, %d ranks left\n", name, steps, 0, left[half])
-						if half == struck {
-							want = fmt.Sprintf("%s: %d steps, %d repairs, %d ranks left\n", name, steps, 1, left[half])
-						}
-						require.Equal(t, left[half], strings.Count(said, want), said)
-					}
-					require.Equal(t, size-1, strings.Count(said, fmt.Sprintf("dead: [%d]\n", victim)), said)
-				})
+	for step := 1; step <= steps; step++ {
+		lessontest.OneDies(t, []int{2, 3, 4, 5, 6}, []int{step}, []string{""}, func(t *testing.T, size int, f lesson.Fault) {
+			said := lessontest.Run(t, size, func(ctx context.Context, world *mpicx.Comm, out *lesson.Lines) error {
+				return halves(ctx, world, out, lesson.Faults{f})
+			})
+			left, repairs := [2]int{(size + 1) / 2, size / 2}, [2]int{}
+			left[f.Rank%2]--
+			repairs[f.Rank%2]++
+			for half, name := range names {
+				want := fmt.Sprintf("%s: %d steps, %d repairs, %d ranks left\n", name, steps, repairs[half], left[half])
+				require.Equal(t, left[half], strings.Count(said, want), said)
 			}
-		}
+			require.Equal(t, size-1, strings.Count(said, fmt.Sprintf("dead: [%d]\n", f.Rank)), said)
+		})
 	}
 }
 

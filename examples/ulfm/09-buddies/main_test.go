@@ -53,17 +53,15 @@ func TestSequential(t *testing.T) {
 // For any rank that dies at any point, the others get the same result.
 func TestOneDies(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
+	var all []int
+	for step := range steps + 1 {
+		all = append(all, step)
+	}
 	for size := 2; size <= 5; size++ {
 		want := result(t, size, nil)
-		for victim := range size {
-			for step := range steps + 1 {
-				for _, point := range points {
-					t.Run(fmt.Sprintf("%d of %d in %d %s", victim, size, step, point), func(t *testing.T) {
-						require.Equal(t, want, result(t, size, lesson.Faults{{Rank: victim, Step: step, Point: point}}))
-					})
-				}
-			}
-		}
+		lessontest.OneDies(t, []int{size}, all, points, func(t *testing.T, size int, f lesson.Fault) {
+			require.Equal(t, want, result(t, size, lesson.Faults{f}))
+		})
 	}
 }
 
@@ -73,26 +71,16 @@ func TestTwoDie(t *testing.T) {
 	const size = 5
 	want := result(t, size, nil)
 	lost := 0
-	for a := range size {
-		for b := range size {
-			for _, p := range points {
-				for _, q := range points {
-					faults := lesson.Faults{{Rank: a, Step: 6, Point: p}, {Rank: b, Step: 6, Point: q}, {Rank: b, Step: 7, Point: q}}
-					if a == b {
-						continue
-					}
-					t.Run(fmt.Sprint(faults), func(t *testing.T) {
-						got := result(t, size, faults)
-						if !slices.Equal(want, got) {
-							lost++
-							require.Len(t, got, 1, "%v", got)
-							require.Contains(t, got[0], "is lost with its copy")
-							require.True(t, (a+1)%size == b || (b+1)%size == a, "%v, which are no buddies: %v", faults, got)
-						}
-					})
-				}
-			}
+	lessontest.TwoDie(t, size, 6, points, func(t *testing.T, faults lesson.Faults) {
+		got := result(t, size, faults)
+		if slices.Equal(want, got) {
+			return
 		}
-	}
+		lost++
+		require.Len(t, got, 1, "%v", got)
+		require.Contains(t, got[0], "is lost with its copy")
+		a, b := faults[0].Rank, faults[1].Rank
+		require.True(t, (a+1)%size == b || (b+1)%size == a, "%v, which are no buddies: %v", faults, got)
+	})
 	require.NotZero(t, lost)
 }

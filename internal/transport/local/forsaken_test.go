@@ -71,29 +71,35 @@ func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
 	}
 }
 
+// operations are what rank 0 of 3 may have under way, and what rank 1 has to do with it.
+var operations = []struct {
+	name            string
+	start           func(c *Comm) *request
+	ends            bool  // when rank 1 returns, if the program waits
+	counted, mortal int32 // at rank 1, without and with mortal processes
+}{
+	{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, true, 1, 1},
+	{"receive of any tag", func(c *Comm) *request {
+		return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
+	}, true, 1, 1},
+	{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, true, 1, 1},
+	{"synchronous send", func(c *Comm) *request { return send(c, 1, nil, transport.Synchronous) }, true, 1, 1},
+	{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, true, 1, 1},
+	{"the library's receive", func(c *Comm) *request {
+		return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7})
+	}, false, 0, 1},
+	{"the library's send", func(c *Comm) *request {
+		return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
+	}, false, 0, 1},
+	{"receive from another", func(c *Comm) *request { return recv(c, 2, nil) }, false, 0, 0},
+	{"receive from oneself", func(c *Comm) *request { return recv(c, 0, nil) }, false, 0, 0},
+	{"receive from anybody", func(c *Comm) *request { return recv(c, transport.AnySource, nil) }, false, 0, 0},
+}
+
 func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 	sent := send(New(2)[0], 1, nil, 0)
 	require.Equal(t, 1, sent.ends, "buffered")
-	for _, c := range []struct {
-		name  string
-		start func(c *Comm) *request
-		ends  bool
-	}{
-		{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, true},
-		{"receive of any tag", func(c *Comm) *request {
-			return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
-		}, true},
-		{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, true},
-		{"synchronous send", func(c *Comm) *request { return send(c, 1, nil, transport.Synchronous) }, true},
-		{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, true},
-		{"the library's receive", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7}) }, false},
-		{"the library's send", func(c *Comm) *request {
-			return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
-		}, false},
-		{"receive from another", func(c *Comm) *request { return recv(c, 2, nil) }, false},
-		{"receive from oneself", func(c *Comm) *request { return recv(c, 0, nil) }, false},
-		{"receive from anybody", func(c *Comm) *request { return recv(c, transport.AnySource, nil) }, false},
-	} {
+	for _, c := range operations {
 		for what, order := range map[string][]func(c []*Comm, r **request){
 			"left last":     {post(c.start), wait, leave},
 			"left between":  {post(c.start), leave, wait},
@@ -121,25 +127,9 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 // Only what a rank has to look for when it ends is counted. Otherwise n ranks that end would
 // look at n sides each. If processes are mortal, everything that names the rank counts.
 func TestWhatAwaitsARankIsCounted(t *testing.T) {
-	for _, c := range []struct {
-		name            string
-		start           func(c *Comm) *request
-		counted, mortal int32
-	}{
-		{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, 1, 1},
-		{"receive of any tag", func(c *Comm) *request {
-			return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
-		}, 1, 1},
-		{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, 1, 1},
-		{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, 1, 1},
-		{"the library's receive", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7}) }, 0, 1},
-		{"the library's send", func(c *Comm) *request {
-			return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
-		}, 0, 1},
-		{"receive from anybody", func(c *Comm) *request { return recv(c, transport.AnySource, nil) }, 0, 0},
-	} {
+	for _, c := range operations {
 		for _, mortal := range []bool{false, true} {
-			ranks, want := newJob(2, mortal), c.counted
+			ranks, want := newJob(3, mortal), c.counted
 			if mortal {
 				want = c.mortal
 			}
@@ -213,8 +203,8 @@ func TestReturnedInOtherCommunicators(t *testing.T) {
 // of them, and the next one for the next receive.
 func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
 	ranks := NewMortal(3)
-	told := make(deaths, 10)
-	ranks[0].Listen(told)
+	told := make(chan int, 10)
+	ranks[0].Listen(mourner(func(rank int) { told <- rank }))
 	r := recv(ranks[0], transport.AnySource, nil)
 	ranks[1].Leave(false)
 	ranks[2].Leave(false)
@@ -249,13 +239,6 @@ func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 		require.Zero(t, r.ends)
 	}
 }
-
-type deaths chan int
-
-func (d deaths) Take(int, []byte)          {}
-func (d deaths) Next() (int, []byte, bool) { return 0, nil, false }
-func (d deaths) Purpose([]byte) string     { return "" }
-func (d deaths) Died(rank int)             { d <- rank }
 
 // In every order, waiting, posting and leaving end everything.
 func TestReturnedRaces(t *testing.T) {
@@ -310,5 +293,105 @@ func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
 	ranks[2].Leave(false)
 	for _, c := range []*communicator{ranks[0].comm, before, dup(2)} {
 		require.EqualValues(t, 2, c.absent.Load())
+	}
+}
+
+type ended chan *transport.Request
+
+func (e ended) Completed(r *transport.Request) { e <- r }
+func (e ended) Awaited() bool                  { return true }
+
+// A send that races with its receiver's death ends.
+func TestSendMeetsDeath(t *testing.T) {
+	rounds := 20_000
+	if testing.Short() {
+		rounds = 1000
+	}
+	const n = 8
+	for range rounds {
+		sides := NewMortal(n)
+		done := make(ended, 1)
+		var start, over sync.WaitGroup
+		start.Add(1)
+		over.Go(func() {
+			start.Wait()
+			sides[n-1].Die()
+		})
+		over.Go(func() {
+			start.Wait()
+			sides[0].Isend(&transport.Request{Peer: n - 1, Mode: transport.Synchronous, Buf: []byte{1}, Done: done})
+		})
+		start.Done()
+		over.Wait()
+		runtime.KeepAlive(sides)
+		require.Len(t, done, 1)
+		require.Equal(t, &transport.DeadError{Rank: n - 1}, (<-done).Err)
+	}
+}
+
+// Nothing reaches a process that has died, not even what had arrived before.
+func TestTheDeadReceiveNothing(t *testing.T) {
+	sides := NewMortal(2)
+	require.True(t, sides[0].TrySend(1, 1, 0, 0, []byte{9}))
+	sides[1].Die()
+	done := make(ended, 2)
+	sides[1].Irecv(&transport.Request{Peer: 0, Tag: 1, Buf: make([]byte, 1), Done: done})
+	sides[1].Probe(&transport.Request{Peer: 0, Tag: 1, Done: done})
+	for range 2 {
+		require.Equal(t, transport.ErrDied, (<-done).Err)
+	}
+}
+
+// mourner is a listener that is called when a rank has died.
+type mourner func(rank int)
+
+func (m mourner) Died(rank int)             { m(rank) }
+func (m mourner) Take(int, []byte)          {}
+func (m mourner) Next() (int, []byte, bool) { return 0, nil, false }
+func (m mourner) Purpose([]byte) string     { return "" }
+
+// A rank that has been told of a death receives no message that dies with the sender, on any
+// communicator, but every message that was buffered.
+func TestMessagesThatDieWithTheirSender(t *testing.T) {
+	sides := NewMortal(2)
+	name := transport.Name{Seq: 1}
+	var dups [2]transport.Comm
+	for i, c := range sides {
+		var err error
+		dups[i], err = c.Sub(name, nil)
+		require.NoError(t, err)
+	}
+	done, sent := make(ended, 4), make(ended, 2)
+	sides[0].Listen(mourner(func(int) {
+		for _, c := range []transport.Comm{sides[0], dups[0]} {
+			for tag := range 2 {
+				c.Irecv(&transport.Request{Peer: 1, Tag: tag, Buf: make([]byte, 1), Done: done})
+			}
+		}
+	}))
+	for _, c := range []transport.Comm{sides[1], dups[1]} {
+		require.True(t, c.TrySend(0, 0, 0, 0, []byte{9}))
+		c.Isend(&transport.Request{Peer: 0, Tag: 1, Mode: transport.Synchronous, Buf: []byte{1}, Done: sent})
+	}
+	sides[1].Die()
+	for range 2 {
+		require.Equal(t, transport.ErrDied, (<-sent).Err)
+		require.NoError(t, (<-done).Err)
+		require.Equal(t, &transport.DeadError{Rank: 1}, (<-done).Err)
+	}
+}
+
+// After a death operations between the living work, except collective ones (H1).
+func TestWhatIsBegunAfterADeath(t *testing.T) {
+	sides := NewMortal(3)
+	sides[2].Die()
+	for tag, want := range map[int]error{7: nil, transport.CollectiveTag(1): &transport.DeadError{Rank: 2}} {
+		done := make(ended, 2)
+		sides[0].Isend(&transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}, Done: done})
+		sides[1].Irecv(&transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1), Done: done})
+		for range 2 {
+			require.Equal(t, want, (<-done).Err, "tag %d", tag)
+		}
+		require.False(t, sides[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +16,7 @@ import (
 // what comes from 0, and from 1. Nobody makes progress but the test.
 func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 	j := &memoryJob{machines: make([]int, 3), knows: true}
-	for r := range 3 {
-		j.processes = append(j.processes, &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(1, uint64(r))), packets: make([][][]byte, 3)})
-	}
+	j.populate(1)
 	e = newEngine(j.processes[0], mortal)
 	e.size, e.dead, e.leads = 3, make([]bool, 3), make([]leads, 3)
 	e.machines = j.machines
@@ -95,9 +92,7 @@ func TestGarbageEndsAll(t *testing.T) {
 			e, c, _ := alone(t, false)
 			var n ends
 			n.beginAll(c)
-			e.mu.Lock()
-			(*Sink)(e).Came(test.from, packet(test.h, nil))
-			e.unlock()
+			e.came(test.from, test.h, nil)
 			require.Equal(t, n.begun, n.ended)
 			require.ErrorContains(t, c.Failed(), test.want)
 			require.ErrorContains(t, c.Failed(), "garbage from process ")
@@ -123,9 +118,7 @@ func TestGarbageFromOutside(t *testing.T) {
 		name := transport.Name{Seq: 1}
 		come := func() {
 			test.h.to = world.child(name)
-			e.mu.Lock()
-			(*Sink)(e).Came(2, packet(test.h, nil))
-			e.unlock()
+			e.came(2, test.h, nil)
 		}
 		if test.early {
 			come()

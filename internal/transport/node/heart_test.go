@@ -48,7 +48,20 @@ func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
 			return true
 		}
 	}
+	m.pass(4 * usual.Timeout)
 	return m
+}
+
+// byMachine returns the processes of machine 1, and the others.
+func byMachine(of []int) (one, others []int) {
+	for p, machine := range of {
+		if machine == 1 {
+			one = append(one, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return one, others
 }
 
 // working are the processes that do something, and whose part has not failed.
@@ -78,8 +91,7 @@ func (m *machines) settle() {
 
 // pending says whether packets have come that nobody has looked at.
 func (m *memoryFabric) pending() bool {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	for source, packets := range m.packets {
 		if len(packets) > 0 && !m.job.isCut(source, m.rank) {
 			return true
@@ -214,7 +226,7 @@ func long(deaths int) time.Duration {
 // While all live nobody is held for dead, and each sends a packet a period.
 func TestHeartbeats(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 2)
-	m.pass(20 * usual.Timeout)
+	m.pass(16 * usual.Timeout)
 	m.holds(all(5))
 	m.works(all(5)...)
 }
@@ -225,15 +237,7 @@ func TestSilentMachine(t *testing.T) {
 	for _, of := range [][]int{{0, 0, 0, 1, 1, 1}, {0, 1}, {1, 0, 1, 0, 1}, {0, 0, 0, 0, 1}, {0, 1, 1, 1, 1, 2, 2}} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
 			m := startMachines(t, of...)
-			m.pass(4 * usual.Timeout)
-			var lost, rest []int
-			for p, machine := range of {
-				if machine == 1 {
-					lost = append(lost, p)
-				} else {
-					rest = append(rest, p)
-				}
-			}
+			lost, rest := byMachine(of)
 			waits := recv(m.jobs[rest[0]].world, lost[0], 0)
 			m.end(lost...) // at once: nobody is left who sees it
 			m.pass(usual.Timeout / 2)
@@ -251,7 +255,6 @@ func TestSilentMachine(t *testing.T) {
 // What a machine's processes see, they tell those of others, without any timeout.
 func TestToldDeaths(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 2, 2, 2)
-	m.pass(4 * usual.Timeout)
 	told := listen(m.jobs[0].world)
 	m.end(3)
 	for left := true; left; { // its end is seen, in real time
@@ -273,7 +276,6 @@ func TestToldDeaths(t *testing.T) {
 // for it. When it continues, it does not declare others dead.
 func TestStoppedProcess(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 1)
-	m.pass(4 * usual.Timeout)
 	for _, r := range []int{3, 0} {
 		m.stop(r)
 		m.pass(20 * usual.Timeout)
@@ -289,7 +291,6 @@ func TestStoppedProcess(t *testing.T) {
 // dead.
 func TestBusyProcess(t *testing.T) {
 	m := startMachines(t, 0, 0, 1)
-	m.pass(4 * usual.Timeout)
 	for r := range 3 {
 		for !m.jobs[r].engine.driving.try() {
 			runtime.Gosched()
@@ -306,7 +307,6 @@ func TestBusyProcess(t *testing.T) {
 // Whatever a process sends says that it lives, for as long as it sends.
 func TestAnyPacketIsASignOfLife(t *testing.T) {
 	m := startMachines(t, 0, 1)
-	m.pass(4 * usual.Timeout)
 	m.mute[1] = true
 	for range 50 {
 		m.works(0, 1)
@@ -324,7 +324,6 @@ func TestAnyPacketIsASignOfLife(t *testing.T) {
 // end.
 func TestStoppedMachineIsFenced(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
-	m.pass(4 * usual.Timeout)
 	waits := recv(m.jobs[3].world, 0, 0)
 	m.stop(3, 4)
 	m.pass(long(2))
@@ -337,15 +336,20 @@ func TestStoppedMachineIsFenced(t *testing.T) {
 	m.works(all(3)...)
 }
 
-// A process that is declared dead and lives is killed a period later, by the processes of its
-// machine.
-func TestDeclaredDeadIsKilled(t *testing.T) {
+// startDeclaring starts machines where process 4 has just been declared dead.
+func startDeclaring(t *testing.T) *machines {
 	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
-	m.pass(4 * usual.Timeout)
 	m.stop(4, 5, 6, 2) // 5, 6 and 2 are asked whether 4 lives
 	for living := m.jobs[3].engine; !living.dead[4]; {
 		m.pass(5 * time.Millisecond)
 	}
+	return m
+}
+
+// A process that is declared dead and lives is killed a period later, by the processes of its
+// machine.
+func TestDeclaredDeadIsKilled(t *testing.T) {
+	m := startDeclaring(t)
 	m.pass(usual.Period - 5*time.Millisecond)
 	require.Empty(t, m.kills)
 	m.pass(5 * time.Millisecond)
@@ -361,12 +365,7 @@ func TestDeclaredDeadIsKilled(t *testing.T) {
 
 // At the latest it is killed when the job ends for the others.
 func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
-	m := startMachines(t, 0, 0, 1, 1, 1, 1, 1)
-	m.pass(4 * usual.Timeout)
-	m.stop(4, 5, 6, 2)
-	for living := m.jobs[3].engine; !living.dead[4]; {
-		m.pass(5 * time.Millisecond)
-	}
+	m := startDeclaring(t)
 	m.resume(5, 6, 2)
 	m.settle()
 	m.holds([]int{0, 1, 2, 3, 5, 6}, 4)
@@ -386,15 +385,7 @@ func TestCutNetwork(t *testing.T) {
 	for _, of := range [][]int{{0, 0, 0, 1, 1}, {1, 0, 0}, {0, 0, 1, 1}, {1, 1, 2, 0, 0, 0, 2}} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
 			m := startMachines(t, of...)
-			m.pass(4 * usual.Timeout)
-			var small, great []int
-			for p, machine := range of {
-				if machine == 1 {
-					small = append(small, p)
-				} else {
-					great = append(great, p)
-				}
-			}
+			small, great := byMachine(of)
 			m.cut(true, small...)
 			m.pass(long(len(of)))
 			m.holds(small, great...)
@@ -430,16 +421,8 @@ func TestQuorum(t *testing.T) {
 			config := usual
 			config.Quorum, config.Ping = true, test.ping
 			m := startDetecting(t, config, test.of...)
-			m.pass(4 * usual.Timeout)
-			var cut, rest []int
-			for p, machine := range test.of {
-				if machine == 1 {
-					cut = append(cut, p)
-				}
-				if !slices.Contains(test.ends, p) {
-					rest = append(rest, p)
-				}
-			}
+			cut, _ := byMachine(test.of)
+			rest := slices.DeleteFunc(all(len(test.of)), func(p int) bool { return slices.Contains(test.ends, p) })
 			m.cut(true, cut...)
 			m.pass(4 * long(len(test.of))) // with pings the ring is slow
 			for _, r := range test.ends {
@@ -459,7 +442,6 @@ func TestQuorum(t *testing.T) {
 // A machine that is not heard, but hears, is told that it is dead, and ends at once.
 func TestCutOneWay(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
-	m.pass(4 * usual.Timeout)
 	m.cut(false, 3, 4)
 	m.pass(long(2))
 	m.fenced(3, 4)
@@ -504,7 +486,9 @@ func TestGarbageForHearts(t *testing.T) {
 		e := m.jobs[0].engine
 		e.lock()
 		err := e.heart.take(2, c.h, c.rest)
+		aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
 		e.unlock()
+		require.Error(t, aboutItself)
 		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
 		m.settle()
 	}
@@ -521,7 +505,6 @@ func TestPings(t *testing.T) {
 	pings := usual
 	pings.Ping = true
 	m := startDetecting(t, pings, 0, 0, 1, 1, 2, 2, 3, 3)
-	m.pass(4 * usual.Timeout)
 	for _, r := range []int{1, 7} {
 		m.stop(r)
 		m.pass(20 * usual.Timeout)
@@ -545,7 +528,6 @@ func TestBusyMachine(t *testing.T) {
 	pings := usual
 	pings.Ping = true
 	m := startDetecting(t, pings, 0, 0, 0, 0, 0)
-	m.pass(4 * usual.Timeout)
 	m.stop(0, 1, 2, 3)
 	m.pass(20 * usual.Timeout)
 	m.holds([]int{4})

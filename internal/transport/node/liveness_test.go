@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -82,6 +81,28 @@ func (d *died) wait(n int) []int {
 	return slices.Sorted(slices.Values(d.ranks))
 }
 
+// endWith checks how requests end.
+func endWith(t *testing.T, want error, requests ...*request) {
+	t.Helper()
+	for i, r := range requests {
+		require.Equal(t, want, r.wait(), i)
+	}
+}
+
+// came has a packet come from a process.
+func (e *engine) came(from int, h header, rest []byte) {
+	e.mu.Lock()
+	(*Sink)(e).Came(from, packet(h, rest))
+	e.unlock()
+}
+
+// buries has the engine learn of the death of a process.
+func (e *engine) buries(process int) {
+	e.mu.Lock()
+	e.died(process)
+	e.unlock()
+}
+
 func comms(jobs []*Job) (all []*comm) {
 	for _, j := range jobs {
 		all = append(all, j.world)
@@ -118,20 +139,16 @@ func TestDeathEndsWhatNeedsIt(t *testing.T) {
 		s := comms(jobs)
 		told := listen(s[0])
 		dead := &transport.DeadError{Rank: 2}
-		needs := []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16)}
+		needs := func() []*request {
+			return []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16)}
+		}
+		before := needs()
 		living, anybody := recv(s[0], 1, 1), recv(s[0], transport.AnySource, 2)
 		die(jobs[2])
-		for i, r := range needs {
-			require.Equal(t, dead, r.wait(), i)
-		}
+		endWith(t, dead, before...)
 		require.Equal(t, []int{2}, told.wait(1))
-		for i, r := range []*request{recv(s[0], 2, 0), recv(s[0], 1, collective), send(s[0], 2, 0, 1<<16), send(s[0], 2, 0, 1)} {
-			require.Equal(t, dead, r.wait(), i)
-		}
-		require.NoError(t, send(s[1], 0, 1, 1<<16).wait())
-		require.NoError(t, living.wait())
-		require.NoError(t, send(s[1], 0, 2, 1).wait())
-		require.NoError(t, anybody.wait())
+		endWith(t, dead, append(needs(), send(s[0], 2, 0, 1))...)
+		endWith(t, nil, send(s[1], 0, 1, 1<<16), living, send(s[1], 0, 2, 1), anybody)
 		require.Equal(t, []int{2}, told.wait(1))
 	})
 }
@@ -142,14 +159,11 @@ func TestDeathThatTheFabricDoesNotSee(t *testing.T) {
 	jobs := startMemory(t, 3, true, true)
 	s := comms(jobs)
 	told := listen(s[0])
-	sent := send(s[2], 0, 1, 1)
-	require.NoError(t, sent.wait())
+	endWith(t, nil, send(s[2], 0, 1, 1))
 	pending := []*request{recv(s[0], 2, 0), recv(s[1], 0, collective)}
 	closeSockets(jobs[2].engine)
-	for _, r := range pending {
-		require.Equal(t, &transport.DeadError{Rank: 2}, r.wait())
-	}
-	require.NoError(t, recv(s[0], 2, 1).wait())
+	endWith(t, &transport.DeadError{Rank: 2}, pending...)
+	endWith(t, nil, recv(s[0], 2, 1))
 	require.Equal(t, []int{2}, told.wait(1))
 	for r, lost := range [][]int{{2}, {2}, nil} {
 		m := jobs[r].engine.fabric.(*watched).Network.(*memoryFabric)
@@ -167,36 +181,38 @@ func TestLastOfTheDead(t *testing.T) {
 		s := comms(jobs)
 		s[0].e.mu.Lock()
 		for i := range packets {
-			require.NoError(t, send(s[1], 0, i, 1).wait())
+			endWith(t, nil, send(s[1], 0, i, 1))
 		}
 		die(jobs[1])
 		s[0].e.mu.Unlock()
-		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 2*packets).wait())
+		endWith(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 2*packets))
 		for i := range packets {
-			require.NoError(t, recv(s[0], 1, i).wait())
+			endWith(t, nil, recv(s[0], 1, i))
 		}
-		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 7).wait())
+		endWith(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 7))
 	})
+}
+
+// What the dead have sent on a communicator comes even if the receiver makes that later; what they
+// had only offered does not.
+func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
+	const id = 77
+	e, _, _ := alone(t, true)
+	e.came(1, header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9})
+	e.came(1, header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil)
+	e.buries(1)
+	e.mu.Lock()
+	c := e.newComm(id, e.livenessOf(world), 0, nil, 0)
+	e.unlock()
+	r := recv(c, 1, 5)
+	endWith(t, nil, r)
+	require.Equal(t, byte(9), r.Buf[0])
+	endWith(t, &transport.DeadError{Rank: 1}, recv(c, 1, 6))
+	require.Empty(t, e.transfers)
 }
 
 // A process whose program has ended lives on until somebody needs it: what it
 // has sent comes, and what only it could serve ends as if it had been killed, at all.
-func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
-	const id = 77
-	e, _, _ := alone(t, true)
-	e.mu.Lock()
-	(*Sink)(e).Came(1, packet(header{kind: whole, to: id, tag: 5, length: 1, signature: 0}, []byte{9}))
-	(*Sink)(e).Came(1, packet(header{kind: offer, to: id, tag: 6, length: 1 << 20, id: 1}, nil))
-	e.died(1)
-	c := e.newComm(id, e.livenessOf(world), 0, nil, 0)
-	e.unlock()
-	r := recv(c, 1, 5)
-	require.NoError(t, r.wait())
-	require.Equal(t, byte(9), r.Buf[0])
-	require.Equal(t, &transport.DeadError{Rank: 1}, recv(c, 1, 6).wait())
-	require.Empty(t, e.transfers)
-}
-
 func TestLeftUntilNeeded(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		jobs := startMemory(t, 3, share, true)
@@ -205,18 +221,15 @@ func TestLeftUntilNeeded(t *testing.T) {
 		posted, own := recv(s[1], 0, 3), recv(s[1], 2, 4)
 		offered := send(s[1], 0, 5, 1<<16)
 		s[1].Leave(false)
-		got := recv(s[0], 1, 5)
-		require.NoError(t, got.wait())
-		require.NoError(t, offered.wait())
-		require.NoError(t, send(s[0], 1, 3, 1).wait()) // in a packet: it waits for nobody
-		require.NoError(t, posted.wait())
-		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 5).wait())
-		require.Equal(t, transport.ErrDied, own.wait())
+		endWith(t, nil, recv(s[0], 1, 5), offered)
+		endWith(t, nil, send(s[0], 1, 3, 1), posted) // in a packet: it waits for nobody
+		endWith(t, &transport.DeadError{Rank: 1}, recv(s[0], 1, 5))
+		endWith(t, transport.ErrDied, own)
 		for _, d := range told {
 			require.Equal(t, []int{1}, d.wait(1))
 		}
-		require.Equal(t, &transport.DeadError{Rank: 1}, recv(s[2], 0, collective).wait())
-		require.Equal(t, transport.ErrDied, send(s[1], 0, 0, 1).wait())
+		endWith(t, &transport.DeadError{Rank: 1}, recv(s[2], 0, collective))
+		endWith(t, transport.ErrDied, send(s[1], 0, 0, 1))
 	})
 }
 
@@ -233,14 +246,12 @@ func TestLeftAndReceiveFromAnybody(t *testing.T) {
 		untilLeft(s[0], 1)
 		r.awaited.Store(true)
 		s[0].Look() // process 2 may send yet
-		require.NoError(t, send(s[0], 1, 1, 1).wait())
-		require.NoError(t, probes[0].wait())
+		endWith(t, nil, send(s[0], 1, 1, 1), probes[0])
 		r.awaited.Store(false)
 		s[2].Leave(false)
 		untilLeft(s[0], 2)
 		s[0].Look() // nobody waits
-		require.NoError(t, send(s[0], 1, 2, 1).wait())
-		require.NoError(t, probes[1].wait())
+		endWith(t, nil, send(s[0], 1, 2, 1), probes[1])
 		r.awaited.Store(true)
 		s[0].Look()
 		require.Subset(t, []int{1, 2}, told.wait(1))
@@ -266,10 +277,8 @@ func TestFamiliesAreApart(t *testing.T) {
 			}
 		}
 		first[1].Leave(true)
-		require.Equal(t, &transport.DeadError{Rank: 1}, recv(first[0], 1, 0).wait())
-		got := recv(second[0], 1, 0)
-		require.NoError(t, send(second[1], 0, 0, 1<<16).wait())
-		require.NoError(t, got.wait())
+		endWith(t, &transport.DeadError{Rank: 1}, recv(first[0], 1, 0))
+		endWith(t, nil, recv(second[0], 1, 0), send(second[1], 0, 0, 1<<16))
 	})
 }
 
@@ -280,9 +289,7 @@ func TestDeathWithoutULFM(t *testing.T) {
 		s := comms(jobs)
 		pending := []*request{recv(s[0], 1, 0), recv(s[1], 0, 0)}
 		die(jobs[2])
-		for _, r := range pending {
-			require.Equal(t, &transport.JobEndedError{Process: 2}, r.wait())
-		}
+		endWith(t, &transport.JobEndedError{Process: 2}, pending...)
 		require.Error(t, s[0].Failed())
 		require.Error(t, recv(s[0], 1, 0).wait())
 	})
@@ -291,7 +298,6 @@ func TestDeathWithoutULFM(t *testing.T) {
 // A process whose program has ended is needed for nothing, unless its call is another one, or its
 // epoch is over. If processes are not mortal it answers so.
 func TestNeedOfWhatHasLeft(t *testing.T) {
-	bcast, barrier := signature.Call{Kind: signature.Bcast, Of: signature.Int, Count: 1}.Word(), signature.Call{Kind: signature.Barrier}.Word()
 	for _, test := range []struct {
 		name  string
 		h     header
@@ -312,10 +318,8 @@ func TestNeedOfWhatHasLeft(t *testing.T) {
 				if test.epoch {
 					c.Advance(1, errors.New("an error"))
 				}
-				e.mu.Lock()
 				test.h.kind, test.h.to, test.h.id = need, world, uint64(world)
-				(*Sink)(e).Came(1, packet(test.h, nil))
-				e.unlock()
+				e.came(1, test.h, nil)
 				want := []kind{left, test.want}
 				if mortal && test.want == gone {
 					want[1] = dead
@@ -344,15 +348,11 @@ func TestLeftWithoutULFM(t *testing.T) {
 		any.awaited.Store(true)
 		any.start(s[0].Irecv)
 		s[1].Leave(false)
-		require.Equal(t, &transport.LeftError{Rank: 1}, call.wait())
-		got := recv(s[0], 1, 5)
-		require.NoError(t, got.wait())
-		require.NoError(t, offered.wait())
-		require.Equal(t, &transport.LeftError{Rank: 1}, recv(s[0], 1, 5).wait())
-		require.Equal(t, &transport.LeftError{Rank: 1}, send(s[0], 1, 5, 1<<16).wait())
-		require.NoError(t, send(s[2], 0, 6, 1).wait())
-		require.NoError(t, recv(s[0], 2, 6).wait())
+		endWith(t, &transport.LeftError{Rank: 1}, call)
+		endWith(t, nil, recv(s[0], 1, 5), offered)
+		endWith(t, &transport.LeftError{Rank: 1}, recv(s[0], 1, 5), send(s[0], 1, 5, 1<<16))
+		endWith(t, nil, send(s[2], 0, 6, 1), recv(s[0], 2, 6))
 		s[2].Leave(false)
-		require.Equal(t, &transport.LeftError{Rank: transport.AnySource}, any.wait())
+		endWith(t, &transport.LeftError{Rank: transport.AnySource}, any)
 	})
 }

@@ -79,11 +79,7 @@ func start(t *testing.T, j *memoryJob, o Options) []*Job {
 	}
 	j.meetings = make(map[[2]int]*meeting)
 	n := len(j.machines)
-	seed := rand.Uint64()
-	for r := range n {
-		m := &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
-		j.processes = append(j.processes, m)
-	}
+	j.populate(rand.Uint64())
 	jobs, errs := make([]*Job, n), make([]error, n)
 	each(n, func(r int) { jobs[r], errs[r] = Begin(Watched(t.Context(), j.processes[r]), o) })
 	for _, err := range errs {
@@ -116,6 +112,15 @@ func start(t *testing.T, j *memoryJob, o Options) []*Job {
 		}
 	})
 	return jobs
+}
+
+// populate makes the processes.
+func (j *memoryJob) populate(seed uint64) {
+	n := len(j.machines)
+	for r := range n {
+		m := &memoryFabric{job: j, rank: r, rand: rand.New(rand.NewPCG(seed, uint64(r))), packets: make([][][]byte, n)}
+		j.processes = append(j.processes, m)
+	}
 }
 
 // closeSockets does what the system does at the end of a process.
@@ -156,6 +161,11 @@ func (m *memoryFabric) meet(who []int, mine []byte) [][]byte {
 	j.mu.Unlock()
 	<-of.over
 	return of.brought
+}
+
+func (m *memoryFabric) lock() (unlock func()) {
+	m.job.mu.Lock()
+	return m.job.mu.Unlock
 }
 
 func (m *memoryFabric) Machines() ([]int, error) { return m.job.machines, nil }
@@ -199,8 +209,7 @@ func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 	if len(rest) > most {
 		panic(fmt.Sprintf("a packet with %d bytes, expected %d or fewer", len(rest), most))
 	}
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	if p := m.job.processes[to]; !m.dead && !p.dead {
 		p.packets[m.rank] = append(p.packets[m.rank], packet)
 	}
@@ -208,8 +217,7 @@ func (m *memoryFabric) Send(to int, h Header, rest []byte) error {
 }
 
 func (m *memoryFabric) Transfer(send bool, peer int, tag uint32, part []byte, id uint64) (dead bool, err error) {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	p := m.job.processes[peer]
 	if p.dead {
 		return true, nil
@@ -280,39 +288,34 @@ func (m *memoryFabric) deaths() (dead []int) {
 }
 
 func (m *memoryFabric) Failed() ([]int, error) {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	dead := slices.Clone(m.deaths())
 	m.seen = len(dead)
 	return dead, nil
 }
 
 func (m *memoryFabric) Lost(process int) {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	m.lost = append(m.lost, process)
 }
 
 func (m *memoryFabric) Desert() { m.deserted = true }
 
 func (m *memoryFabric) Requests() int {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	return len(m.transfers) + len(m.ended)
 }
 
 func (*memoryFabric) Pressing() bool { return false }
 
 func (m *memoryFabric) Leave(bool) error {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	m.left = true
 	return nil
 }
 
 func (m *memoryFabric) EverybodyLeft() (bool, error) {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	return !slices.ContainsFunc(m.job.processes, func(p *memoryFabric) bool {
 		return !p.left && !slices.Contains(m.deaths(), p.rank)
 	}), nil
@@ -321,8 +324,7 @@ func (m *memoryFabric) EverybodyLeft() (bool, error) {
 func (m *memoryFabric) Finalize(bool) error { return nil }
 
 func (m *memoryFabric) gone() bool {
-	m.job.mu.Lock()
-	defer m.job.mu.Unlock()
+	defer m.lock()()
 	return m.dead
 }
 

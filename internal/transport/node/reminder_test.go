@@ -10,11 +10,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-var refused = signature.Call{Kind: signature.Refused, Root: 1}.Word()
+var (
+	refused = signature.Call{Kind: signature.Refused, Root: 1}.Word()
+	barrier = signature.Call{Kind: signature.Barrier}.Word()
+	bcast   = signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
+)
 
 // A reminder of another call than this rank has made in the same place halts it, and no other does.
 func TestReminders(t *testing.T) {
-	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
 	for _, test := range []struct {
 		name   string
 		number int
@@ -27,8 +30,8 @@ func TestReminders(t *testing.T) {
 		{"of a bad call", 1, refused, nil, true},
 		{"of a call still to come", 2, barrier, nil, false},
 		{"of an epoch that is over", 1, barrier, func(_ *engine, c *comm) { c.Advance(0, errors.New("an error")) }, false},
-		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.died(2); e.unlock() }, false},
-		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.mu.Lock(); e.died(1); e.unlock() }, false},
+		{"where a member has died", 1, barrier, func(e *engine, _ *comm) { e.buries(2) }, false},
+		{"from the dead", 1, barrier, func(e *engine, _ *comm) { e.buries(1) }, false},
 		{"to what has expired", 1, barrier, func(e *engine, c *comm) { e.mu.Lock(); e.expire(c.liveness); e.unlock() }, false},
 		{"of what this rank has closed", 1, barrier, func(_ *engine, c *comm) { _ = c.Close() }, false},
 	} {
@@ -38,9 +41,7 @@ func TestReminders(t *testing.T) {
 			if test.before != nil {
 				test.before(e, c)
 			}
-			e.mu.Lock()
-			(*Sink)(e).Came(1, packet(header{kind: reminder, to: world, tag: transport.CollectiveTag(test.number), signature: test.word}, nil))
-			e.unlock()
+			e.came(1, header{kind: reminder, to: world, tag: transport.CollectiveTag(test.number), signature: test.word}, nil)
 			require.NoError(t, c.Failed())
 			require.Equal(t, test.halts, c.Mismatch() != nil)
 		})
@@ -50,7 +51,6 @@ func TestReminders(t *testing.T) {
 // Whoever finds that its call differs from another rank's tells that one, whichever came first: the
 // call or the other's message.
 func TestMismatchIsTold(t *testing.T) {
-	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast, Root: 1, Of: signature.Int, Count: 1}.Word()
 	for _, late := range []bool{false, true} {
 		c, _ := pair(false)
 		tag := transport.CollectiveTag(c[0].Call(0, barrier))
@@ -71,7 +71,6 @@ func TestMismatchIsTold(t *testing.T) {
 // Ranks that wait for a bad call to receive or send, or for a rank that does, are halted. The rank
 // that has made it is not.
 func TestBadCallIsTold(t *testing.T) {
-	barrier := signature.Call{Kind: signature.Barrier}.Word()
 	for _, sends := range []bool{false, true} {
 		c, _ := pair(false)
 		tag := transport.CollectiveTag(c[0].Call(0, barrier))
@@ -122,9 +121,7 @@ func TestWhoIsReminded(t *testing.T) {
 			for p, want := range test.want {
 				require.Len(t, packets[p].packets[0], want, "process %d", p)
 			}
-			e.mu.Lock()
-			e.died(1)
-			e.unlock()
+			e.buries(1)
 			c.reminding.periods = 1<<20 - 1
 			e.remind()
 			require.Len(t, packets[2].packets[0], test.want[2])

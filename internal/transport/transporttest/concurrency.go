@@ -85,6 +85,22 @@ func probeInGoroutines(s *side) {
 	}
 }
 
+// cancelMeanwhile cancels o while another goroutine begins an operation.
+func (o *op) cancelMeanwhile(r *rand.Rand, begin func() *op) (other *op, cancelled bool) {
+	spin := r.IntN(4)
+	o.s.together(2, func(g int) {
+		if g == 1 {
+			other = begin()
+			return
+		}
+		for range spin {
+			runtime.Gosched()
+		}
+		cancelled = o.s.Cancel(&o.Request)
+	})
+	return other, cancelled
+}
+
 // cancelReceivesInGoroutines cancels a receive while its message arrives.
 func cancelReceivesInGoroutines(s *side) {
 	const rounds = 100
@@ -93,19 +109,7 @@ func cancelReceivesInGoroutines(s *side) {
 		size := []int{small, large}[round%2]
 		recv := s.recv(s.left(), 1, make([]byte, size))
 		s.barrier()
-		var send *op
-		var cancelled bool
-		spin := r.IntN(4)
-		s.together(2, func(g int) {
-			if g == 0 {
-				for range spin {
-					runtime.Gosched()
-				}
-				cancelled = s.Cancel(&recv.Request)
-				return
-			}
-			send = s.send(s.right(), 1, payload(size, round))
-		})
+		send, cancelled := recv.cancelMeanwhile(r, func() *op { return s.send(s.right(), 1, payload(size, round)) })
 		if cancelled {
 			recv.fails(transport.ErrCancelled)
 			recv = s.recv(s.left(), 1, make([]byte, size))
@@ -124,19 +128,7 @@ func cancelSendsInGoroutines(s *side) {
 		size := []int{small, large}[round%2]
 		s.barrier()
 		send := s.ssend(s.right(), 1, payload(size, round))
-		var recv *op
-		var cancelled bool
-		spin := r.IntN(4)
-		s.together(2, func(g int) {
-			if g == 0 {
-				for range spin {
-					runtime.Gosched()
-				}
-				cancelled = s.Cancel(&send.Request)
-				return
-			}
-			recv = s.recv(s.left(), 1, make([]byte, size))
-		})
+		recv, cancelled := send.cancelMeanwhile(r, func() *op { return s.recv(s.left(), 1, make([]byte, size)) })
 		if cancelled {
 			send.fails(transport.ErrCancelled)
 			clear(send.Buf)
@@ -164,13 +156,14 @@ func lookInGoroutines(s *side) {
 	left.Store(goroutines)
 	s.together(goroutines+1, func(g int) {
 		if g == goroutines {
+			var wrong []string
+			visit := func(r *transport.Request) {
+				if r.Tag >= goroutines || r.Peer < 0 || len(r.Buf) == 0 {
+					wrong = append(wrong, fmt.Sprintf("%v, peer %d, tag %d, %d bytes", r.Kind, r.Peer, r.Tag, len(r.Buf)))
+				}
+			}
 			for left.Load() > 0 {
-				var wrong []string
-				s.EachPending(func(r *transport.Request) {
-					if r.Tag >= goroutines || r.Peer < 0 || len(r.Buf) == 0 {
-						wrong = append(wrong, fmt.Sprintf("%v, peer %d, tag %d, %d bytes", r.Kind, r.Peer, r.Tag, len(r.Buf)))
-					}
-				})
+				s.EachPending(visit)
 				require.Empty(s, wrong)
 				runtime.Gosched()
 			}
@@ -266,21 +259,17 @@ func advanceUnderTraffic(s *side) {
 				s.Advance(0, causeError(s.Epoch()))
 				ctl.barrier()
 			}
-		case g < workers:
-			for {
-				epoch := s.Epoch()
-				if stop.Load() {
-					return
-				}
-				send(g, epoch)
-			}
 		default:
 			for {
 				epoch := s.Epoch()
-				if stop.Load() {
+				switch {
+				case stop.Load():
 					return
+				case g < workers:
+					send(g, epoch)
+				default:
+					receive(epoch)
 				}
-				receive(epoch)
 			}
 		}
 	})

@@ -13,45 +13,41 @@ var matching = []test{
 }
 
 func receiveBySource(s *side) {
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			m.of(s, func() {
-				for to := range s.Size() {
-					sent = append(sent, s.send(to, 7, payload(size, s.Rank(), to)))
-				}
-			}, func() {
-				for i := range s.Size() {
-					received = append(received, s.recv(s.Size()-1-i, 7, make([]byte, size)))
-				}
-			})
-			for i, o := range received {
-				from := s.Size() - 1 - i
-				o.got(from, 7, payload(size, from, s.Rank()))
+	for _, w := range ways([]int{small, large}) {
+		var sent, received []*op
+		w.of(s, func() {
+			for to := range s.Size() {
+				sent = append(sent, s.send(to, 7, payload(w.size, s.Rank(), to)))
 			}
-			allOK(sent)
+		}, func() {
+			for i := range s.Size() {
+				received = append(received, s.recv(s.Size()-1-i, 7, make([]byte, w.size)))
+			}
+		})
+		for i, o := range received {
+			from := s.Size() - 1 - i
+			o.got(from, 7, payload(w.size, from, s.Rank()))
 		}
+		allOK(sent)
 	}
 }
 
 // receiveNegativeTags sends a message with one of the library's tags before one with a user's tag.
 func receiveNegativeTags(s *side) {
 	for _, from := range []int{s.left(), transport.AnySource} {
-		for _, size := range []int{small, large} {
-			for _, m := range meetings {
-				var library, user, users, librarys *op
-				m.of(s, func() {
-					library = s.send(s.right(), -7, payload(size, s.Rank(), 7))
-					user = s.send(s.right(), 4, payload(size, s.Rank(), 4))
-				}, func() {
-					users = s.recv(from, transport.AnyTag, make([]byte, size))
-					librarys = s.recv(from, -7, make([]byte, size))
-				})
-				users.got(s.left(), 4, payload(size, s.left(), 4))
-				librarys.got(s.left(), -7, payload(size, s.left(), 7))
-				library.ok()
-				user.ok()
-			}
+		for _, w := range ways([]int{small, large}) {
+			var library, user, users, librarys *op
+			w.of(s, func() {
+				library = s.send(s.right(), -7, payload(w.size, s.Rank(), 7))
+				user = s.send(s.right(), 4, payload(w.size, s.Rank(), 4))
+			}, func() {
+				users = s.recv(from, transport.AnyTag, make([]byte, w.size))
+				librarys = s.recv(from, -7, make([]byte, w.size))
+			})
+			users.got(s.left(), 4, payload(w.size, s.left(), 4))
+			librarys.got(s.left(), -7, payload(w.size, s.left(), 7))
+			library.ok()
+			user.ok()
 		}
 	}
 }

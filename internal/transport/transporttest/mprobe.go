@@ -42,86 +42,78 @@ func mprobeThenReceive(s *side) {
 	for _, p := range []struct{ from, tag int }{
 		{s.left(), 2}, {transport.AnySource, 2}, {s.left(), transport.AnyTag}, {transport.AnySource, transport.AnyTag},
 	} {
-		for _, size := range []int{0, small, 1000, large} {
-			for _, mode := range modes {
-				for _, m := range meetings {
-					send, probe := m.pair(s, mode, 2, payload(size, s.Rank()), func() *op { return s.mprobe(p.from, p.tag) })
-					probe.found(s.left(), 2, size)
-					s.barrier()
-					if mode != try && mode&transport.Synchronous != 0 {
-						send.pending()
-					}
-					s.barrier()
-					switch size {
-					case small:
-						alloc := func(n int) []byte { return make([]byte, n) }
-						probe.mrecv(transport.Request{Alloc: alloc}).found(s.left(), 2, size)
-					case 1000:
-						probe.mrecv(transport.Request{Take: true}).got(s.left(), 2, payload(size, s.left()))
-					default:
-						probe.mrecv(transport.Request{Buf: make([]byte, size)}).got(s.left(), 2, payload(size, s.left()))
-					}
-					send.ok()
-				}
+		for _, w := range ways([]int{0, small, 1000, large}, modes...) {
+			send, probe := w.pair(s, w.mode, 2, payload(w.size, s.Rank()), func() *op { return s.mprobe(p.from, p.tag) })
+			probe.found(s.left(), 2, w.size)
+			s.barrier()
+			if w.mode != try && w.mode&transport.Synchronous != 0 {
+				send.pending()
 			}
+			s.barrier()
+			switch w.size {
+			case small:
+				alloc := func(n int) []byte { return make([]byte, n) }
+				probe.mrecv(transport.Request{Alloc: alloc}).found(s.left(), 2, w.size)
+			case 1000:
+				probe.mrecv(transport.Request{Take: true}).got(s.left(), 2, payload(w.size, s.left()))
+			default:
+				probe.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, s.left()))
+			}
+			send.ok()
 		}
 	}
 }
 
 func mprobeExcludes(s *side) {
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			send, taken := m.pair(s, 0, 2, payload(size, 1), func() *op { return s.mprobe(s.left(), 2) })
-			taken.found(s.left(), 2, size)
-			others := []*op{
-				s.probe(s.left(), 2), s.recv(s.left(), 2, make([]byte, size)), s.mprobe(transport.AnySource, transport.AnyTag),
-			}
-			s.barrier()
-			for _, o := range others {
-				o.pending()
-			}
-			s.barrier()
-			second := []*op{s.send(s.right(), 2, payload(size, 2)), s.send(s.right(), 3, payload(size, 3))}
-			others[0].found(s.left(), 2, size)
-			others[1].got(s.left(), 2, payload(size, 2))
-			others[2].found(s.left(), 3, size)
-			others[2].mrecv(transport.Request{Buf: make([]byte, size)}).got(s.left(), 3, payload(size, 3))
-			taken.mrecv(transport.Request{Buf: make([]byte, size)}).got(s.left(), 2, payload(size, 1))
-			send.ok()
-			allOK(second)
+	for _, w := range ways([]int{small, large}) {
+		send, taken := w.pair(s, 0, 2, payload(w.size, 1), func() *op { return s.mprobe(s.left(), 2) })
+		taken.found(s.left(), 2, w.size)
+		others := []*op{
+			s.probe(s.left(), 2), s.recv(s.left(), 2, make([]byte, w.size)), s.mprobe(transport.AnySource, transport.AnyTag),
 		}
+		s.barrier()
+		for _, o := range others {
+			o.pending()
+		}
+		s.barrier()
+		second := []*op{s.send(s.right(), 2, payload(w.size, 2)), s.send(s.right(), 3, payload(w.size, 3))}
+		others[0].found(s.left(), 2, w.size)
+		others[1].got(s.left(), 2, payload(w.size, 2))
+		others[2].found(s.left(), 3, w.size)
+		others[2].mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 3, payload(w.size, 3))
+		taken.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, 1))
+		send.ok()
+		allOK(second)
 	}
 }
 
 // mprobeInTurn checks that each message goes to the request that was posted first, of either kind.
 func mprobeInTurn(s *side) {
 	const n = 9
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, posted []*op
-			m.of(s, func() {
-				for i := range n {
-					sent = append(sent, s.send(s.right(), 2, payload(size, i)))
-				}
-			}, func() {
-				for i := range n {
-					if i%3 == 0 {
-						posted = append(posted, s.recv(s.left(), 2, make([]byte, size)))
-					} else {
-						posted = append(posted, s.mprobe(s.left(), 2))
-					}
-				}
-			})
-			for i := n - 1; i >= 0; i-- { // in any order
-				if o := posted[i]; i%3 == 0 {
-					o.got(s.left(), 2, payload(size, i))
+	for _, w := range ways([]int{small, large}) {
+		var sent, posted []*op
+		w.of(s, func() {
+			for i := range n {
+				sent = append(sent, s.send(s.right(), 2, payload(w.size, i)))
+			}
+		}, func() {
+			for i := range n {
+				if i%3 == 0 {
+					posted = append(posted, s.recv(s.left(), 2, make([]byte, w.size)))
 				} else {
-					o.found(s.left(), 2, size)
-					o.mrecv(transport.Request{Buf: make([]byte, size)}).got(s.left(), 2, payload(size, i))
+					posted = append(posted, s.mprobe(s.left(), 2))
 				}
 			}
-			allOK(sent)
+		})
+		for i := n - 1; i >= 0; i-- { // in any order
+			if o := posted[i]; i%3 == 0 {
+				o.got(s.left(), 2, payload(w.size, i))
+			} else {
+				o.found(s.left(), 2, w.size)
+				o.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, i))
+			}
 		}
+		allOK(sent)
 	}
 }
 

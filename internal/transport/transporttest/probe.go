@@ -14,16 +14,12 @@ func probeThenReceive(s *side) {
 	for _, p := range []struct{ from, tag int }{
 		{s.left(), 2}, {transport.AnySource, 2}, {s.left(), transport.AnyTag}, {transport.AnySource, transport.AnyTag},
 	} {
-		for _, size := range []int{0, small, 1000, large} {
-			for _, mode := range modes {
-				for _, m := range meetings {
-					send, probe := m.pair(s, mode, 2, payload(size, s.Rank()), func() *op { return s.probe(p.from, p.tag) })
-					probe.found(s.left(), 2, size)
-					s.probe(p.from, p.tag).found(s.left(), 2, size)
-					s.recv(p.from, p.tag, make([]byte, size)).got(s.left(), 2, payload(size, s.left()))
-					send.ok()
-				}
-			}
+		for _, w := range ways([]int{0, small, 1000, large}, modes...) {
+			send, probe := w.pair(s, w.mode, 2, payload(w.size, s.Rank()), func() *op { return s.probe(p.from, p.tag) })
+			probe.found(s.left(), 2, w.size)
+			s.probe(p.from, p.tag).found(s.left(), 2, w.size)
+			s.recv(p.from, p.tag, make([]byte, w.size)).got(s.left(), 2, payload(w.size, s.left()))
+			send.ok()
 		}
 	}
 }

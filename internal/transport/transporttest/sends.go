@@ -90,35 +90,29 @@ func synchronousSendsWait(s *side) {
 }
 
 func messagesOfAllSizes(s *side) {
-	for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared} {
-		for _, size := range sizes {
-			for _, m := range meetings {
-				var first, second, exact, roomy *op
-				into := payload(size+small, 1)
-				m.of(s, func() {
-					first = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: payload(size, s.Rank())})
-					second = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: payload(size, s.Rank(), 2)})
-				}, func() {
-					exact = s.recv(s.left(), 1, make([]byte, size))
-					roomy = s.recv(s.left(), 1, into)
-				})
-				exact.got(s.left(), 1, payload(size, s.left()))
-				roomy.got(s.left(), 1, payload(size, s.left(), 2))
-				s.same(payload(size+small, 1)[size:], into[size:], "buffer behind the message")
-				first.ok()
-				second.ok()
-			}
-		}
+	for _, w := range ways(sizes, 0, transport.Synchronous, transport.Shared) {
+		var first, second, exact, roomy *op
+		into := payload(w.size+small, 1)
+		w.of(s, func() {
+			first = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: w.mode, Buf: payload(w.size, s.Rank())})
+			second = s.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: w.mode, Buf: payload(w.size, s.Rank(), 2)})
+		}, func() {
+			exact = s.recv(s.left(), 1, make([]byte, w.size))
+			roomy = s.recv(s.left(), 1, into)
+		})
+		exact.got(s.left(), 1, payload(w.size, s.left()))
+		roomy.got(s.left(), 1, payload(w.size, s.left(), 2))
+		s.same(payload(w.size+small, 1)[w.size:], into[w.size:], "buffer behind the message")
+		first.ok()
+		second.ok()
 	}
 }
 
 func hugeMessages(s *side) {
-	for _, size := range []int{1 << 20, 3<<20 + 5} {
-		for _, m := range meetings {
-			send, recv := m.pair(s, 0, 1, payload(size, s.Rank()), func() *op { return s.recv(s.left(), 1, make([]byte, size)) })
-			recv.got(s.left(), 1, payload(size, s.left()))
-			send.ok()
-		}
+	for _, w := range ways([]int{1 << 20, 3<<20 + 5}) {
+		send, recv := w.pair(s, 0, 1, payload(w.size, s.Rank()), func() *op { return s.recv(s.left(), 1, make([]byte, w.size)) })
+		recv.got(s.left(), 1, payload(w.size, s.left()))
+		send.ok()
 	}
 }
 
@@ -140,51 +134,43 @@ func selfMessages(s *side) {
 // sendersReuseBuffers overwrites each buffer in Completed, when its send ends. That may be long
 // before the message is received.
 func sendersReuseBuffers(s *side) {
-	for _, mode := range []transport.Mode{0, transport.Synchronous} {
-		for _, size := range sizes {
-			for _, m := range meetings {
-				buf := payload(size, s.Rank())
-				send := s.op(transport.Request{Peer: s.right(), Tag: 1, Mode: mode, Buf: buf})
-				send.Done = then(func(r *transport.Request) {
-					clear(buf)
-					send.Completed(r)
-				})
-				var recv *op
-				m.of(s, func() {
-					s.Isend(&send.Request)
-				}, func() {
-					recv = s.recv(s.left(), 1, make([]byte, size))
-				})
-				send.ok()
-				recv.got(s.left(), 1, payload(size, s.left()))
-			}
-		}
+	for _, w := range ways(sizes, 0, transport.Synchronous) {
+		buf := payload(w.size, s.Rank())
+		send := s.op(transport.Request{Peer: s.right(), Tag: 1, Mode: w.mode, Buf: buf})
+		send.Done = then(func(r *transport.Request) {
+			clear(buf)
+			send.Completed(r)
+		})
+		var recv *op
+		w.of(s, func() {
+			s.Isend(&send.Request)
+		}, func() {
+			recv = s.recv(s.left(), 1, make([]byte, w.size))
+		})
+		send.ok()
+		recv.got(s.left(), 1, payload(w.size, s.left()))
 	}
 }
 
 // receiversUseBuffers reads each message in Completed, when its receive ends.
 func receiversUseBuffers(s *side) {
-	for _, mode := range modes {
-		for _, size := range sizes {
-			for _, m := range meetings {
-				var got []byte
-				recv := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, size)})
-				recv.Done = then(func(r *transport.Request) {
-					got = slices.Clone(r.Buf)
-					clear(r.Buf)
-					recv.Completed(r)
-				})
-				var send *op
-				m.of(s, func() {
-					send = s.sendAs(mode, s.right(), 1, payload(size, s.Rank()))
-				}, func() {
-					s.Irecv(&recv.Request)
-				})
-				recv.found(s.left(), 1, size)
-				s.same(payload(size, s.left()), got, "message, as it was when the receive ended")
-				send.ok()
-				require.Equal(s, make([]byte, size), recv.Buf, "buffer, used for something else since")
-			}
-		}
+	for _, w := range ways(sizes, modes...) {
+		var got []byte
+		recv := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, w.size)})
+		recv.Done = then(func(r *transport.Request) {
+			got = slices.Clone(r.Buf)
+			clear(r.Buf)
+			recv.Completed(r)
+		})
+		var send *op
+		w.of(s, func() {
+			send = s.sendAs(w.mode, s.right(), 1, payload(w.size, s.Rank()))
+		}, func() {
+			s.Irecv(&recv.Request)
+		})
+		recv.found(s.left(), 1, w.size)
+		s.same(payload(w.size, s.left()), got, "message, as it was when the receive ended")
+		send.ok()
+		require.Equal(s, make([]byte, w.size), recv.Buf, "buffer, used for something else since")
 	}
 }

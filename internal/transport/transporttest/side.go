@@ -222,6 +222,28 @@ func (m meeting) pair(s *side, mode transport.Mode, tag int, buf []byte, receive
 	return send, received
 }
 
+// A way is how a message is sent, and meets its receive.
+type way struct {
+	meeting
+	mode transport.Mode
+	size int
+}
+
+// ways are all ways of messages of these sizes; without modes they are plain.
+func ways(sizes []int, modes ...transport.Mode) (all []way) {
+	if modes == nil {
+		modes = []transport.Mode{0}
+	}
+	for _, mode := range modes {
+		for _, size := range sizes {
+			for _, m := range meetings {
+				all = append(all, way{m, mode, size})
+			}
+		}
+	}
+	return all
+}
+
 // same checks bytes without printing all of them.
 func (s *side) same(want, got []byte, what string, args ...any) {
 	s.Helper()

@@ -40,24 +40,22 @@ func duplicatesIsolate(s *side) {
 		require.Equal(s, s.Size(), c.Size())
 		require.Equal(s, s.Features(), c.Features())
 	}
-	for _, size := range []int{small, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			m.of(s, func() {
-				for i, c := range comms {
-					sent = append(sent, c.send(s.right(), 1, payload(size, s.Rank(), i)))
-				}
-			}, func() {
-				for i := range comms {
-					c := comms[len(comms)-1-i]
-					received = append(received, c.recv(transport.AnySource, transport.AnyTag, make([]byte, size)))
-				}
-			})
-			for i, o := range received {
-				o.got(s.left(), 1, payload(size, s.left(), len(comms)-1-i))
+	for _, w := range ways([]int{small, large}) {
+		var sent, received []*op
+		w.of(s, func() {
+			for i, c := range comms {
+				sent = append(sent, c.send(s.right(), 1, payload(w.size, s.Rank(), i)))
 			}
-			allOK(sent)
+		}, func() {
+			for i := range comms {
+				c := comms[len(comms)-1-i]
+				received = append(received, c.recv(transport.AnySource, transport.AnyTag, make([]byte, w.size)))
+			}
+		})
+		for i, o := range received {
+			o.got(s.left(), 1, payload(w.size, s.left(), len(comms)-1-i))
 		}
+		allOK(sent)
 	}
 	// A message that waits in one communicator is not found in another.
 	probe := comms[1].probe(transport.AnySource, transport.AnyTag)

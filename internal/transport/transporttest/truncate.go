@@ -21,19 +21,17 @@ func truncate(s *side) {
 	for _, c := range []struct{ size, room int }{
 		{1, 0}, {small, small - 1}, {1000, 64}, {5000, 4096}, {large, 0}, {large, small}, {large, large - 1},
 	} {
-		for _, mode := range []transport.Mode{0, transport.Synchronous, transport.Shared, try} {
-			for i, m := range meetings {
-				array, from := payload(c.room+2*fence, 9), []int{s.left(), transport.AnySource}[i]
-				send, recv := m.pair(s, mode, 4, payload(c.size, s.Rank()), func() *op {
-					return s.recv(from, 4, array[fence:fence+c.room])
-				})
-				recv.truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: c.size}, c.room)
-				send.ok() // the sender gets no error
-				s.barrier()
-				want := payload(c.room+2*fence, 9)
-				s.same(want[:fence], array[:fence], "memory before the buffer")
-				s.same(want[fence+c.room:], array[fence+c.room:], "memory past the buffer")
-			}
+		for i, w := range ways([]int{c.size}, 0, transport.Synchronous, transport.Shared, try) {
+			array, from := payload(c.room+2*fence, 9), []int{s.left(), transport.AnySource}[i%2]
+			send, recv := w.pair(s, w.mode, 4, payload(c.size, s.Rank()), func() *op {
+				return s.recv(from, 4, array[fence:fence+c.room])
+			})
+			recv.truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: c.size}, c.room)
+			send.ok() // the sender gets no error
+			s.barrier()
+			want := payload(c.room+2*fence, 9)
+			s.same(want[:fence], array[:fence], "memory before the buffer")
+			s.same(want[fence+c.room:], array[fence+c.room:], "memory past the buffer")
 		}
 	}
 }
@@ -48,23 +46,21 @@ func (o *op) truncated(status transport.Status, room int) {
 }
 
 func truncateThenReceive(s *side) {
-	for _, size := range []int{1000, large} {
-		for _, m := range meetings {
-			var sent, received []*op
-			m.of(s, func() {
-				for i := range 4 {
-					sent = append(sent, s.send(s.right(), 4, payload(size, s.Rank(), i)))
-				}
-			}, func() {
-				for _, room := range []int{size, 10, 0, size} {
-					received = append(received, s.recv(s.left(), 4, make([]byte, room)))
-				}
-			})
-			received[0].got(s.left(), 4, payload(size, s.left(), 0))
-			received[1].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: size}, 10)
-			received[2].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: size}, 0)
-			received[3].got(s.left(), 4, payload(size, s.left(), 3))
-			allOK(sent)
-		}
+	for _, w := range ways([]int{1000, large}) {
+		var sent, received []*op
+		w.of(s, func() {
+			for i := range 4 {
+				sent = append(sent, s.send(s.right(), 4, payload(w.size, s.Rank(), i)))
+			}
+		}, func() {
+			for _, room := range []int{w.size, 10, 0, w.size} {
+				received = append(received, s.recv(s.left(), 4, make([]byte, room)))
+			}
+		})
+		received[0].got(s.left(), 4, payload(w.size, s.left(), 0))
+		received[1].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: w.size}, 10)
+		received[2].truncated(transport.Status{Source: s.left(), Tag: 4, Bytes: w.size}, 0)
+		received[3].got(s.left(), 4, payload(w.size, s.left(), 3))
+		allOK(sent)
 	}
 }

@@ -1,0 +1,158 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+)
+
+// value is what rank r saves in a version.
+func value(r, version int) []float64 {
+	x := make([]float64, 10+r)
+	for i := range x {
+		x[i] = float64(r*1000 + version*10 + i)
+	}
+	return x
+}
+
+// ended says whether all ranks are done, or which error some rank has.
+func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
+	flag := 0
+	if done && err == nil {
+		flag = 1
+	}
+	for {
+		all, other := result(ctx, comm.Agree(flag))
+		switch {
+		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
+			return flag == 1, err
+		case propagated(other) || corrupted(other): // those that knew call it once more
+			err = other
+			continue
+		case other != nil:
+			return false, &mpicx.CommCorruptedError{}
+		}
+		return all == 1, err
+	}
+}
+
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
+}
+
+// repaired has the living make a communicator, until open succeeds at all of them. They have
+// called ended before.
+func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
+	for {
+		fewer, err := result(ctx, c.Shrink())
+		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
+			_, _ = ended(ctx, c, false, err)
+			continue
+		}
+		require.NoError(t, err)
+		c = fewer
+		err = open(c)
+		if !corrupted(err) && !propagated(err) {
+			require.NoError(t, err)
+		}
+		if all, _ := ended(ctx, c, true, err); all {
+			return
+		}
+	}
+}
+
+func corrupted(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }
+
+func propagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
+
+func seedOf(t *testing.T) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("MPICX_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("MPICX_SEED=%d", seed)
+	return seed
+}
+
+func runs(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// opened opens a store, or throws.
+func opened(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) *checkpoint.Store {
+	st, err := checkpoint.Open(ctx, comm, opts...)
+	mpicx.Throw(err)
+	return st
+}
+
+// open is opened, with a variable that is protected as "x".
+func open(ctx context.Context, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, *[]float64) {
+	st, x := opened(ctx, comm, opts...), value(comm.Rank(), 0)
+	st.Protect("x", &x)
+	return st, &x
+}
+
+// restored restores, or throws.
+func restored(ctx context.Context, st *checkpoint.Store) (version int) {
+	version, err := st.Restore(ctx)
+	mpicx.Throw(err)
+	return version
+}
+
+// restores is restored, and checks the version.
+func restores(ctx context.Context, t *testing.T, st *checkpoint.Store, version int) {
+	require.Equal(t, version, restored(ctx, st))
+}
+
+// loads checks what a rank has saved.
+func loads[T mpicx.Scalar](ctx context.Context, t *testing.T, st *checkpoint.Store, name string, rank, version int, want []T) {
+	got, err := checkpoint.Load[T](ctx, st, name, rank, version)
+	mpicx.Throw(err)
+	require.Equal(t, want, got)
+}
+
+func same(dir string) func(int) string { return func(int) string { return dir } }
+
+// files returns the names in a directory, without which Save they are of.
+func files(t *testing.T, dir string) (names []string) {
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, ofSave.ReplaceAllString(e.Name(), ""))
+	}
+	return names
+}
+
+var ofSave = regexp.MustCompile(`\.[0-9a-f]{16}-\d+\.mpicx$`)
+
+// file returns the path of a part of a version.
+func file(t *testing.T, dir, part string) string {
+	found, err := filepath.Glob(filepath.Join(dir, part+".*"))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return found[0]
+}
