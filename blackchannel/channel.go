@@ -59,7 +59,6 @@ func (ch *Channel) Raise(data []byte, corrupt bool, _ []errchan.Settled) {
 	ch.do(func(m *Machine) { m.Raise(data, corrupt) })
 }
 
-// Join joins the round, if it is the open one.
 func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	ch.do(func(m *Machine) {
 		if m.round == round {
@@ -68,10 +67,8 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	})
 }
 
-// Leave says that this rank's program has ended.
 func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
 
-// Waiting says what the open round waits for.
 func (ch *Channel) Waiting() string {
 	ch.carrier.mu.Lock()
 	defer ch.carrier.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // Encode returns msg as bytes: its kind, and then, all numbers as varints, its communicator, its
@@ -19,7 +20,7 @@ func Encode(msg *Message) []byte {
 	b = binary.AppendUvarint(b, msg.Round)
 	switch msg.Kind {
 	case Notice:
-		return errchan.AppendTruth(b, msg.Corrupt)
+		return wire.AppendBool(b, msg.Corrupt)
 	case Verdict:
 		return errchan.AppendReports(b, msg.Verdict.Reports)
 	default:
@@ -30,15 +31,15 @@ func Encode(msg *Message) []byte {
 // Decode returns the message in b. The data of its reports are parts of b, so b must not be
 // changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
-	d := errchan.NewReader(b)
+	d := wire.NewReader(b)
 	msg := &Message{Kind: Kind(d.Byte()), Comm: d.Uvarint(), Round: d.Uvarint(), encoded: b}
 	switch msg.Kind {
 	case Notice:
-		msg.Corrupt = d.Truth()
+		msg.Corrupt = d.Bool()
 	case Reports:
-		msg.Reports = d.Reports(size)
+		msg.Reports = errchan.ReadReports(d, size)
 	case Verdict:
-		msg.Verdict = &errchan.Verdict{Round: msg.Round, Reports: d.Reports(size)}
+		msg.Verdict = &errchan.Verdict{Round: msg.Round, Reports: errchan.ReadReports(d, size)}
 		msg.Verdict.Corrupt = errchan.AnyCorrupt(msg.Verdict.Reports)
 	default:
 		d.Fail(errors.New("no such kind of message"))
@@ -58,7 +59,7 @@ func (ch *Channel) Purpose(payload []byte) string {
 	return "resolve"
 }
 
-var shared errchan.Shared[Message]
+var shared wire.Shared[Message]
 
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }

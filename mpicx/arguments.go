@@ -92,7 +92,7 @@ func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(e
 	c.t.Irecv(&w.request)
 }
 
-func (w *onlyError) making() string { return w.name }
+func (w *onlyError) Operation() string { return w.name }
 
 func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -160,7 +161,7 @@ func (c *Comm) forgotten() {
 
 // isPending says whether the program may wait for an operation on c.
 func (c *Comm) isPending() (is bool) {
-	c.t.EachPending(func(r *transport.Request) { is = is || operationOf(r) != nil })
+	c.t.EachPending(func(r *transport.Request) { is = is || programsOf(r) != nil })
 	return is
 }
 
@@ -183,7 +184,7 @@ func (c *Comm) left() []string {
 			d.leaveMessages()
 		}
 	}
-	return c.proc.leaks.all()
+	return c.proc.leaks.All()
 }
 
 // leaveMessages records the messages on c, from living ranks, that no receive has matched. It is
@@ -199,10 +200,10 @@ func (c *Comm) leaveMessages() {
 		if of := s.Signature.Element(); of != signature.Bytes && of.Size() > 0 {
 			what = fmt.Sprintf("%d × %v", s.Bytes/of.Size(), of)
 		}
-		all = append(all, fmt.Sprintf("the message of %s from rank %d, tag %d on %s", what, s.Source, s.Tag, c.name))
+		all = append(all, observe.Operation{Name: "the message of " + what, Kind: transport.Receiving, Peer: s.Source, Tag: s.Tag, Comm: c.name}.String())
 	})
 	slices.Sort(all)
-	c.proc.leaks.lose(&c.ledger, all)
+	c.proc.leaks.Unreceived(&c.ledger, all)
 }
 
 // Revoke ends all operations on c at every rank, now and later, but not those that repair it:

@@ -10,6 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -192,10 +193,7 @@ func (c *Comm) worldRank(rank int) int {
 // waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
 // calls over when it stops waiting.
 func (c *Comm) waits(call string) (over func()) {
-	if c.proc.watchers == nil {
-		return func() {}
-	}
-	return c.proc.blocked(func() string { return call + " on " + c.name })
+	return c.proc.observer.Waits(func() string { return observe.Operation{Name: call, Comm: c.name}.String() })
 }
 
 // notInReduction throws if it is called by a reduction's function. Such a function must not

@@ -98,7 +98,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	if c.parent != nil {
 		under = &c.parent.ledger
 	}
-	c.side = diagnosis.NewSide(dup, func() string { return c.root().doing() })
+	c.side = diagnosis.NewSide(dup, func() string { return c.root().where() })
 	c.openChannel(c.side, byDup)
 	if !agreed && (!byDup || c.ulfm != nil) { // Dup sends no messages, except for an agreement with the ULFM backend
 		c.ledger.Everywhere()
@@ -242,7 +242,7 @@ func (w *watch) Completed(r *transport.Request) {
 	}
 }
 
-func (w *watch) making() string { return w.op }
+func (w *watch) Operation() string { return w.op }
 
 // openChannel makes the error channel of c, over dup, a duplicate of it. byDup says that Dup makes
 // c: one rank may then have its side of c before the program of another rank calls Dup. A rank that

@@ -3,11 +3,7 @@ package mpicx
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +76,7 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 		return nil, mpiErrorf(op, ClassComm, "%s is closed", c.name)
 	}
 	asked, ranks := c.asked()
-	said, _ := asked.ask(ctx, diagnosis.ByProgram)
+	said, _ := asked.side.Ask(ctx, diagnosis.ByProgram, c.proc.await)
 	c.proc.exitIfDead()
 	return c.diagnosis(said, ranks), nil
 }
@@ -124,41 +120,6 @@ func (c *Comm) ranksOf(d *Comm) []int {
 	return ranks
 }
 
-// ask asks all ranks of c, for the reason why, and waits until all have answered or ctx ends. It
-// returns the answers so far, by rank, and a rank that asked for the same reason at the same time;
-// -1: none. If answers are missing after a second, it asks more insistently.
-func (c *Comm) ask(ctx context.Context, why diagnosis.Why) (said map[int]string, rival int) {
-	turn := c.side.Turn()
-	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-	case <-ctx.Done():
-		return nil, -1
-	}
-	c.side.Ask(why)
-	patience := time.Second
-	if end, ok := ctx.Deadline(); ok {
-		patience = min(patience, time.Until(end)/2)
-	}
-	soon, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if !c.awaitAnswers(soon) && ctx.Err() == nil {
-		c.side.Insist()
-		c.awaitAnswers(ctx)
-	}
-	return c.side.End()
-}
-
-// awaitAnswers waits until all ranks have answered, or ctx has ended.
-func (c *Comm) awaitAnswers(ctx context.Context) (all bool) {
-	for {
-		changed := c.side.Incomplete()
-		if changed == nil || !c.proc.await(changed, ctx.Done()) {
-			return changed == nil
-		}
-	}
-}
-
 // diagnosis makes a Diagnosis of c from the answers. said has the answers by rank on the
 // communicator on which the ranks were asked. ranks has the rank there of each member of c.
 func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
@@ -190,65 +151,20 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	return d
 }
 
-// A reporter prints a Diagnosis of a job on two occasions: when the deadline of the context of Run
-// or Initialize has passed, and when the signal that MPICX_DIAGNOSE names arrives. It asks the
-// ranks shortly before the deadline, because the deadline ends their Waits. Each process has a
-// reporter. If several are about to print the same, only the one of the first rank prints.
+// A reporter is a diagnosis.Reporter of the ranks of this process. If several processes are about to
+// print the same, only that of the first rank prints.
 type reporter struct {
-	ctx     context.Context // of Run
-	out     io.Writer
-	running context.Context // until stop is called
-	stop    context.CancelFunc
-	stopped chan struct{} // nil: there is nothing to report
-	last    error         // the job's error at this process; set before running ends
+	*diagnosis.Reporter
 
 	mu    sync.Mutex // protects roots
 	roots []*Comm    // the first communicators of the ranks of this process
 }
 
-// report starts a reporter. The caller stops it by end.
+// report starts a reporter. The caller stops it by End.
 func report(ctx context.Context, o *options) *reporter {
-	r := &reporter{ctx: ctx, out: o.set.Diagnoses}
-	r.running, r.stop = context.WithCancel(context.Background())
-	end, has := ctx.Deadline()
-	if !has && o.diagnoseOn == nil {
-		return r
-	}
-	var before *time.Timer
-	var due <-chan time.Time
-	if has {
-		before = time.NewTimer(time.Until(end) - ahead(end))
-		due = before.C
-	}
-	var signals chan os.Signal
-	if o.diagnoseOn != nil {
-		signals = make(chan os.Signal, 1)
-		signal.Notify(signals, o.diagnoseOn)
-	}
-	r.stopped = make(chan struct{})
-	go func() {
-		defer close(r.stopped)
-		if before != nil {
-			defer before.Stop()
-		}
-		if signals != nil {
-			defer signal.Stop(signals)
-		}
-		r.run(end, due, signals)
-	}()
+	r := new(reporter)
+	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
 	return r
-}
-
-// ahead returns how long before the deadline the ranks are asked: long enough for them to answer on
-// a machine that is busy with other work.
-func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/5) }
-
-// end stops the reporter. All ranks of this process have returned; err is their error or nil.
-func (r *reporter) end(err error) {
-	if r.last = err; r.stopped != nil {
-		r.stop()
-		<-r.stopped
-	}
 }
 
 // add adds a rank of this process, given its first communicator.
@@ -284,67 +200,15 @@ func (r *reporter) asker() *Comm {
 	return widest
 }
 
-// run asks and prints until running ends. due fires shortly before end, the deadline of the job.
-// Each value of signals is a request for a Diagnosis.
-func (r *reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Signal) {
-	found := "" // the text to print if the deadline passes
-	passed := r.ctx.Done()
-	for {
-		select {
-		case <-due:
-			found = r.find(diagnosis.ByDeadline, time.Until(end)*3/4, end)
-		case <-signals:
-			const patience = 2 * time.Second
-			if text := r.find(diagnosis.BySignal, patience/8, time.Now().Add(patience)); text != "" {
-				fmt.Fprintf(r.out, "mpicx: on a signal, %s", text)
-			}
-			continue
-		case <-passed:
-		case <-r.running.Done():
-			if found != "" && hasPassed(r.ctx, r.last) {
-				fmt.Fprint(r.out, passedText, found)
-			}
-			return
-		}
-		if r.ctx.Err() == nil {
-			continue
-		}
-		if found != "" && hasPassed(r.ctx, nil) {
-			fmt.Fprint(r.out, passedText, found)
-		}
-		found, passed = "", nil
-	}
-}
-
-const passedText = "mpicx: the deadline of the job's context has passed; before, "
-
-// hasPassed says whether a deadline has ended the job: the deadline of its context at this process,
-// or at another, whose error has come first.
-func hasPassed(ctx context.Context, err error) bool {
-	const text = "context deadline exceeded" // of another process
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), text)
-}
-
-// find asks the ranks, until end, and returns the text to print. It returns "" if another process
-// prints it. If several processes call find at the same time, the first rank asks at once, and the
-// others later, the last one after delay. By then they have usually been asked.
-func (r *reporter) find(why diagnosis.Why, delay time.Duration, end time.Time) string {
+// find asks the ranks, until ctx ends, and returns the text to print. It returns "" if another process
+// prints it; see diagnosis.Side.AskOnce.
+func (r *reporter) find(ctx context.Context, why diagnosis.Why, delay time.Duration) string {
 	c := r.asker()
 	if c == nil {
 		return ""
 	}
-	select {
-	case <-time.After(delay * time.Duration(c.rank) / time.Duration(c.size)):
-	case <-r.running.Done():
-		return ""
-	}
-	if c.side.Heard(why, true) {
-		return ""
-	}
-	ctx, cancel := context.WithDeadline(r.running, end)
-	defer cancel()
-	said, rival := c.ask(ctx, why)
-	if rival >= 0 && rival < c.rank || c.side.Heard(why, false) {
+	said, ok := c.side.AskOnce(ctx, why, delay, c.proc.await)
+	if !ok {
 		return ""
 	}
 	lines := c.diagnosis(said, upTo(c.size)).lines()

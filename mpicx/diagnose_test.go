@@ -106,7 +106,7 @@ var hangs = map[string]hang{
 		a, b := mpicx.Recv(world, []int{0}, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
 		other := future.Go(func() (int, error) { return 0, a.Wait(ctx) })
 		return errors.Join(b.Wait(ctx), other.Wait(ctx))
-	}, "rank 0: Recv from rank 1, tag 1 on world and Recv from rank 1, tag 2 on world; rank 1: Recv from rank 0, tag 1 on world and Recv from rank 0, tag 2 on world; the first that differs is rank 1"},
+	}, "rank 0: Recv from rank 1, tag 1 and Recv from rank 1, tag 2 on world; rank 1: Recv from rank 0, tag 1 and Recv from rank 0, tag 2 on world; the first that differs is rank 1"},
 	"one leaves TryAll late": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		return world.TryAll(ctx, func(ctx context.Context) error {
 			if world.Rank() == 2 {

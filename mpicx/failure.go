@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // A Failure is one error that a rank has told the others.
@@ -41,12 +42,8 @@ func encodePath(path []int) string {
 
 // decodePath is the inverse of encodePath.
 func decodePath(s string) (path []int) {
-	for b := []byte(s); len(b) > 0; {
-		k, n := binary.Uvarint(b)
-		if n <= 0 {
-			break
-		}
-		path, b = append(path, int(k)), b[n:]
+	for d := wire.NewReader([]byte(s)); d.Len() > 0; {
+		path = append(path, int(d.Uvarint()))
 	}
 	return path
 }
@@ -115,31 +112,10 @@ func list(failures []Failure) string {
 			parts = append(parts, fmt.Sprintf("and %d more", more))
 			break
 		}
-		parts = append(parts, rankList(slices.Compact(ranks[text]))+text)
+		parts = append(parts, diagnosis.Name(slices.Compact(ranks[text]))+text)
 		more -= len(ranks[text])
 	}
 	return strings.Join(parts, "; ")
-}
-
-// rankList returns "rank 3" or "ranks 0-2, 5".
-func rankList(ranks []int) string {
-	var runs []string
-	for i := 0; i < len(ranks); {
-		j := i
-		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
-			j++
-		}
-		if i == j {
-			runs = append(runs, strconv.Itoa(ranks[i]))
-		} else {
-			runs = append(runs, fmt.Sprintf("%d-%d", ranks[i], ranks[j]))
-		}
-		i = j + 1
-	}
-	if len(ranks) == 1 {
-		return "rank " + runs[0]
-	}
-	return "ranks " + strings.Join(runs, ", ")
 }
 
 // newFailure returns the Failure for err, which the caller's caller signals.
@@ -191,21 +167,18 @@ func cut(s string, n int) string {
 // encode returns f as a report's data: code, time in Unix nanoseconds, again, path and
 // origin, each after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
-	where := cut(f.Origin, MaxMessage)
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
 	b = binary.AppendUvarint(b, f.again)
-	b = binary.AppendUvarint(b, uint64(len(f.path)))
-	b = append(b, f.path...)
-	b = binary.AppendUvarint(b, uint64(len(where)))
-	b = append(b, where...)
+	b = wire.AppendBytes(b, f.path)
+	b = wire.AppendBytes(b, cut(f.Origin, MaxMessage))
 	return append(b, f.Message...)
 }
 
 // decodeFailure is the inverse of encode. The data are from another rank and may be anything;
 // if they are no Failure, the result says so.
 func decodeFailure(r errchan.Report) Failure {
-	d := errchan.NewReader(r.Data)
+	d := wire.NewReader(r.Data)
 	code, at, again := d.Varint(), d.Varint(), d.Uvarint()
 	path, where, message := d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {

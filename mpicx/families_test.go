@@ -275,9 +275,9 @@ func TestTextOfFailures(t *testing.T) {
 	}
 	for want, texts := range map[string][]string{
 		"rank 0: a": {"a"},
-		"rank 0: a; rank 0 (code 1): abc; ranks 1-2: b":                {"a", "abc", "b", "b", "b"},
-		"ranks 0-1: a; rank 0: b; rank 1: c; rank 2: d; rank 2":        {"a", "b", "a", "c", "d", ""},
-		"ranks 0-1, 3: a; rank 0: b; rank 1: c; rank 2: d; and 3 more": {"a", "b", "a", "c", "d", "e", "a", "e", "f"},
+		"rank 0: a; rank 0 (code 1): abc; ranks 1, 2: b":                {"a", "abc", "b", "b", "b"},
+		"ranks 0, 1: a; rank 0: b; rank 1: c; rank 2: d; rank 2":        {"a", "b", "a", "c", "d", ""},
+		"ranks 0, 1, 3: a; rank 0: b; rank 1: c; rank 2: d; and 3 more": {"a", "b", "a", "c", "d", "e", "a", "e", "f"},
 	} {
 		require.EqualError(t, &mpicx.PropagatedError{Failures: failures(texts...)}, "mpicx: error propagated from "+want)
 	}
@@ -300,7 +300,7 @@ func TestTextOfACorruption(t *testing.T) {
 		}
 		return err
 	}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
-	require.EqualError(t, err, "rank 2: no input\nranks 0-1: mpicx: communicator corrupted by rank 2: no input")
+	require.EqualError(t, err, "rank 2: no input\nranks 0, 1: mpicx: communicator corrupted by rank 2: no input")
 }
 
 // codedError has a code of its own.

@@ -10,6 +10,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // A Graph is a communicator whose ranks have declared their neighbours. It has the methods of
@@ -86,10 +87,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 	}
 	if k == a.steps {
 		for _, ranks := range [][]int{a.from, a.to} {
-			a.all.Send = binary.AppendUvarint(a.all.Send, uint64(len(ranks)))
-			for _, r := range ranks {
-				a.all.Send = binary.AppendUvarint(a.all.Send, uint64(r))
-			}
+			a.all.Send = wire.AppendRanks(a.all.Send, ranks)
 		}
 	}
 	return a.all.Step(k-a.steps, x)
@@ -118,7 +116,7 @@ func (a *edges) odd() error {
 	type edge struct{ from, to int }
 	declared := make(map[edge][2]int) // by its source, by its destination
 	for r, part := range a.all.Parts {
-		d, n := errchan.NewReader(part), len(a.all.Parts)
+		d, n := wire.NewReader(part), len(a.all.Parts)
 		for range d.Below(d.Len()+1, "number of sources") {
 			e := edge{d.Below(n, "rank"), r}
 			declared[e] = [2]int{declared[e][0], declared[e][1] + 1}

@@ -7,6 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -41,7 +42,11 @@ func (i *inside) Mortal() bool      { return i.ulfm != nil || i.proc.driver != n
 func (i *inside) Machine() int      { return i.t.Machine(i.rank) }
 func (i *inside) Progress() string  { return (*Comm)(i).root().progress() }
 func (i *inside) Blocked() []string { return (*Comm)(i).root().Blocked() }
-func (i *inside) Doing() string     { return (*Comm)(i).root().doing() }
+func (i *inside) Where() string     { return (*Comm)(i).root().where() }
+
+func (i *inside) Happened(kind observe.Kind, text string) {
+	i.proc.observer.Happened(observe.Event{Kind: kind, Comm: i.name, Text: text})
+}
 
 func (i *inside) Abort(err error) {
 	if i.ulfm != nil && i.proc.dead.Load() {

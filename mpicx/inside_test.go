@@ -12,12 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // FuzzDecodeFailure: a report of another rank can be any bytes.
@@ -182,20 +180,4 @@ func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
 	require.Zero(t, leftOut())
 	y.took(slowYield + 1)
 	require.Equal(t, 256-1, leftOut())
-}
-
-// A rank remembers a future whose Wait an error has ended until the future is done, and once.
-func TestExcusedFutures(t *testing.T) {
-	var l leaks
-	first, p := future.New[int]()
-	second, _ := future.New[int]()
-	for range 2 {
-		l.interrupted([]*waiting.Cell{waiting.Of(first)}, &PropagatedError{})
-	}
-	require.Len(t, l.excused, 1)
-	p.Complete(1, nil)
-	l.interrupted([]*waiting.Cell{waiting.Of(second)}, &PropagatedError{})
-	require.Equal(t, []*waiting.Cell{waiting.Of(second)}, l.excused)
-	l.interrupted([]*waiting.Cell{waiting.Of(first)}, context.DeadlineExceeded)
-	require.Len(t, l.excused, 1)
 }

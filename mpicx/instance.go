@@ -75,7 +75,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	i.reporter.add(root)
 	if !root.lineage.isSpare() {
 		if _, err := i.world(); err != nil {
-			i.reporter.end(nil)
+			i.reporter.End(nil)
 			return nil, err
 		}
 	}
@@ -130,7 +130,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
-	i.reporter.end(err)
+	i.reporter.End(err)
 	i.root.finish()
 	return ofRank(cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong), i.root.rank)
 }

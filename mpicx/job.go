@@ -11,6 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/local"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -122,21 +123,49 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	}
 	j, err := beginJob(ctx, o, ranks)
 	switch {
-	case err != nil && o.recorder != nil:
-		o.recorder.Close()
+	case err != nil && o.recorded != nil:
+		o.recorded.Close()
 		return nil, err
 	case err != nil:
 		return nil, errors.Join(unfit, err)
-	case o.recorder == nil:
+	case o.recorded == nil:
 		j.unfit = unfit
 		return j, nil
 	}
 	end := j.end
 	j.end = func() error {
-		defer o.recorder.Close()
+		defer o.recorded.Close()
 		return end()
 	}
 	return j, nil
+}
+
+// record opens this process's timeline, if the options ask for one.
+func (o *options) record() (err error) {
+	if o.timeline == "" {
+		return nil
+	}
+	job := ""
+	if place, _ := machine.Started(); place != nil {
+		job = place.Job()
+	} else if launcher.Processes() > 0 {
+		job = cmp.Or(launcher.Job(), "launched")
+	}
+	o.recorded, o.run, err = observe.OpenTimeline(o.timeline, job, func(err error) {
+		fmt.Fprintln(o.set.Diagnoses, "mpicx: the timeline ends here:", err)
+	})
+	if err != nil {
+		return mpiErrorf("Run", ClassOther, "timeline in %q: %v", o.timeline, err)
+	}
+	return nil
+}
+
+// observer returns the Observer of a rank, or nil if the options ask for none.
+func (o *options) observer(rank int) *observe.Observer {
+	if o.log == nil && !o.trace && o.recorded == nil {
+		return nil
+	}
+	return &observe.Observer{Rank: rank, Log: o.log, Trace: o.trace, Timeline: o.recorded, Run: o.run}
 }
 
 // beginJob takes part in the job for which a launcher has started this process, or starts goroutine

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // carryOut carries out an output of the rank's ledger. c is the rank's first communicator.
@@ -20,9 +21,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.Failed())))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d).ulfm; m != nil {
-				m.Complete(o.Error.Verdict.Settled)
-			}
+			ownerOf(d).ulfm.Complete(o.Error.Verdict.Settled)
 		}
 		c.proc.feed(o.Comm.Settled)
 	case ledger.Advance:
@@ -32,7 +31,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 		moved, family := o.Comm.Moved, o.Family // o is the ledger's
 		quiesce(family, func() {
 			for _, d := range family { // a reduction's function may have failed until now
-				c.proc.leaks.excuse(d)
+				c.proc.leaks.Excuse(d)
 			}
 			c.proc.feed(moved)
 		})
@@ -53,10 +52,36 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	case ledger.Leave:
 		c.t.Leave(c.proc.stage.Load() == stageFailed)
 	case ledger.Tell:
-		for _, w := range c.proc.watchers {
-			w.heard(o.Event)
-		}
+		tell(o.Event)
 	}
+}
+
+// tell tells the observer of an event. Few ranks have one, so carryOut has no space for the
+// observer's Event on its stack.
+//
+//go:noinline
+func tell(e *ledger.Event) {
+	c := ownerOf(e.Comm)
+	o := observe.Event{Comm: c.name, Round: e.Round, Final: e.Corrupt}
+	by := c.worldRank(e.By)
+	switch e.Kind {
+	case ledger.Signalled:
+		f := decodeFailure(errchan.Report{Data: e.Raised.Data})
+		o.Kind, o.Text, o.Code = observe.Fault, f.Message, f.Code
+	case ledger.Noticed:
+		o.Kind, o.By = observe.Notice, &by
+	case ledger.Joined:
+		o.Kind = observe.Join
+	case ledger.Resolved, ledger.Corrupted:
+		o.Kind, o.Text, o.Failures = observe.Verdict, e.Error.Face.Error(), len(e.Error.Verdict.Reports)
+	case ledger.Revoked:
+		o.Kind, o.By = observe.Revoke, &by
+	case ledger.Died:
+		o.Kind, o.By = observe.Death, &by
+	case ledger.Advanced:
+		o.Kind = observe.Epoch
+	}
+	c.proc.observer.Happened(o)
 }
 
 // advance moves c to the epoch after an error of a communicator of the given generation. The

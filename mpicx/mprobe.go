@@ -32,7 +32,7 @@ func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 	o.cell().Keep(c.keeper)
 	r := &o.message.request
 	r.Kind, r.Peer, r.Tag, r.Done = transport.Mprobing, source, tag, o
-	c.post(o.operation(), r, o.cell())
+	c.post(o.Operation(), r, o.cell())
 	return o.Future()
 }
 
@@ -120,14 +120,14 @@ type mprobe struct {
 func (o *mprobe) Completed(r *transport.Request) {
 	m := &o.message
 	if r.Err != nil {
-		o.Complete(nil, m.comm.failure(o.operation(), r.Err))
+		o.Complete(nil, m.comm.failure(o.Operation(), r.Err))
 		return
 	}
 	m.Source, m.Tag, m.Bytes = r.Status.Source, r.Status.Tag, r.Status.Bytes
 	o.Complete(m, nil)
 }
 
-func (o *mprobe) operation() string   { return "Mprobe" }
+func (o *mprobe) Operation() string   { return "Mprobe" }
 func (o *mprobe) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *mprobe) Awaited() bool       { return needsPeer(&o.message.request) || o.cell().Awaited() }
 func (o *mprobe) Acknowledged() bool  { return o.message.comm.othersAcknowledged() }

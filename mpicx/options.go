@@ -12,7 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/hook"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
@@ -30,11 +30,11 @@ type options struct {
 	environment int            // MPICX_RANKS
 	log         *slog.Logger
 	trace       bool
-	timeline    string // directory; "": none
-	recorder    *timeline.Writer
-	run         int             // number of this run in the recorder's file
-	detector    detector.Config // zero: not given
-	diagnoseOn  os.Signal       // MPICX_DIAGNOSE; nil: none
+	timeline    string            // directory; "": none
+	recorded    *observe.Timeline // of this process; nil: none
+	run         int               // number of this run there
+	detector    detector.Config   // zero: not given
+	diagnoseOn  os.Signal         // MPICX_DIAGNOSE; nil: none
 	err         error
 }
 
@@ -88,7 +88,7 @@ func WithSpares(k int) Option {
 func WithRespawn() Option { return func(o *options) { hook.In(o).Respawn = true } }
 
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
-// died and revoked. Each has the attributes rank, comm and epoch. Without this option nothing is
+// died and revoked. Each has the attributes rank, the number in the job, comm and epoch. Without this option nothing is
 // logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 

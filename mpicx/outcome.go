@@ -7,6 +7,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -49,12 +50,12 @@ func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return
 	}
-	f := failedFuture{cell: cell, comm: &c.ledger, name: c.name, err: err, call: true, unmet: is[*transport.LeftError](err) || is[*transport.MismatchError](err)}
+	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: is[*transport.LeftError](err) || is[*transport.MismatchError](err)}
 	if gone := c.missingIn(err); len(gone) > 0 {
-		f.err, f.unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone), err: err}, true
+		f.Err, f.Unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone), err: err}, true
 	}
-	if f.unmet || !isOthers(err) {
-		c.proc.leaks.failing(f)
+	if f.Unmet || !isOthers(err) {
+		c.proc.leaks.Failing(f)
 	}
 }
 

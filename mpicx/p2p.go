@@ -180,7 +180,7 @@ func (o *receipt[T]) Completed(r *transport.Request) {
 	o.Complete(v, err)
 }
 
-func (o *receipt[T]) operation() string   { return o.name }
+func (o *receipt[T]) Operation() string   { return o.name }
 func (o *receipt[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *receipt[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
 func (o *receipt[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
@@ -199,7 +199,7 @@ type receiveOp struct {
 }
 
 func (o *receiveOp) cancelling()         { o.spent = true }
-func (o *receiveOp) operation() string   { return receiveName(o.request.Kind) }
+func (o *receiveOp) Operation() string   { return receiveName(o.request.Kind) }
 func (o *receiveOp) cell() *waiting.Cell { return waiting.Of(o.promise.Future()) }
 
 func receiveName(kind transport.Kind) string {
@@ -220,7 +220,7 @@ func needsPeer(r *transport.Request) bool { return r.Peer != AnySource }
 // Completed ends the operation.
 func (o *receiveOp) Completed(r *transport.Request) {
 	p := o.promise
-	s, err := o.comm.status(o.operation(), r, o.size)
+	s, err := o.comm.status(o.Operation(), r, o.size)
 	o.promise, r.Buf, r.Err = nil, nil, nil
 	if !o.spent {
 		idleReceives.Put(o)
@@ -268,7 +268,7 @@ func (o *sendOp) Completed(r *transport.Request) {
 	o.Complete(s, err)
 }
 
-func (o *sendOp) operation() string   { return o.name }
+func (o *sendOp) Operation() string   { return o.name }
 func (o *sendOp) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *sendOp) Awaited() bool       { return needsPeer(&o.request) }
 

@@ -125,7 +125,7 @@ func (o *started) Completed(r *transport.Request) {
 	promise.Complete(s, err)
 }
 
-func (o *started) operation() string   { return o.name }
+func (o *started) Operation() string   { return o.name }
 func (o *started) cell() *waiting.Cell { return waiting.Of(o.promise.Future()) }
 func (o *started) cancelling()         { o.spent = true }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -28,12 +28,11 @@ type proc struct {
 	// giveUp corrupts every communicator of the rank. It is called when the transport has
 	// failed.
 	giveUp func(error)
-	leaks  leaks
+	leaks  observe.Leaks
 	keeps  bool // leaks also records messages that were not received: only in tests
-	// watchers receive the rank's events. Places call observe for them. Both are nil if there
-	// are no watchers.
-	watchers []watcher
-	observe  func(...*waiting.Cell) (over func())
+	// observer gets the rank's events; nil: nothing does. waits is the Observe of its Places.
+	observer *observe.Observer
+	waits    func(...*waiting.Cell) (over func())
 
 	yielder yielder
 
@@ -72,18 +71,6 @@ type proc struct {
 	changed chan struct{}
 }
 
-// A watcher receives the events of one rank. WithLogger, WithRuntimeTrace and WithTimeline each
-// add one. Any goroutine may call its methods, which must not wait for other ranks.
-type watcher interface {
-	// heard receives an event of the rank's ledger. Events come in order.
-	heard(*ledger.Event)
-	// happened receives any other event.
-	happened(timeline.Line)
-	// blocked is called by a goroutine that is about to wait. op returns the operation's
-	// name. The goroutine calls over when it stops waiting.
-	blocked(op func() string) (over func())
-}
-
 // A stage says how far a rank's program has come. When a rank's process dies, the stage does not
 // change.
 type stage = int32
@@ -112,8 +99,8 @@ func newProc(t transport.Comm, o *options) *proc {
 // leaves out operations that are not collective: mpicxtest reports those when all ranks have
 // returned. Calls that the peers have not made are always included.
 func (p *proc) wrong() error {
-	return p.leaks.wrong(func(f failedFuture) bool {
-		return f.unmet || !is[*transport.LeftError](f.err) && !p.hasErrors(f.comm) && (f.call || !p.keeps)
+	return p.leaks.Wrong(func(f observe.FailedFuture) bool {
+		return f.Unmet || !is[*transport.LeftError](f.Err) && !p.hasErrors(f.Comm) && (f.Call || !p.keeps)
 	})
 }
 
@@ -147,7 +134,7 @@ func (p *proc) hasErrors(c *ledger.Comm) bool {
 
 func (p *proc) newPlace() *waiting.Place {
 	place := waiting.NewPlace()
-	place.Observe = p.observe
+	place.Observe = p.waits
 	if p.driver != nil {
 		place.Drive = p.awaitBy
 	}
@@ -217,34 +204,13 @@ func (p *proc) enter(c *ledger.Comm) (first bool) {
 
 func (p *proc) leave(first bool) { p.ledger.EndWait(first) }
 
-// happened tells the watchers of an event.
-func (p *proc) happened(l timeline.Line) {
-	for _, w := range p.watchers {
-		w.happened(l)
-	}
-}
-
-// ended tells the watchers that the rank's program has ended.
+// ended tells the observer that the rank's program has ended.
 func (p *proc) ended(err error) {
-	l := timeline.Line{Event: timeline.End}
+	e := observe.Event{Kind: observe.End}
 	if err != nil {
-		l.Text = err.Error()
+		e.Text = err.Error()
 	}
-	p.happened(l)
-}
-
-// blocked tells the watchers that this goroutine waits until it calls over. op returns the name
-// of the operation.
-func (p *proc) blocked(op func() string) (over func()) {
-	overs := make([]func(), len(p.watchers))
-	for i, w := range p.watchers {
-		overs[i] = w.blocked(op)
-	}
-	return func() {
-		for _, over := range overs {
-			over()
-		}
-	}
+	p.observer.Happened(e)
 }
 
 // feed calls input, which changes the ledger, with mu held, and then carries out the ledger's
@@ -297,7 +263,7 @@ func (p *proc) forget() {
 // ends the goroutine that calls it.
 func (p *proc) die() {
 	if !p.dead.Swap(true) {
-		p.happened(timeline.Line{Event: timeline.Dies})
+		p.observer.Happened(observe.Event{Kind: observe.Dies})
 		p.feed(func() { p.ledger.Die() })
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
-	"github.com/mpicx/go-mpicx/internal/timeline"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -39,7 +39,7 @@ func (c *Comm) Agree(flag int) *future.Future[int] {
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
 	c := r.comm
-	r.done(timeline.Agree, nil)
+	r.happened(observe.Agree, nil)
 	switch {
 	case len(d.Unacked) == 0:
 		r.end(d.Flag, nil)
@@ -63,7 +63,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // Errhandler. [Comm.Failed] is what this rank alone knows.
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
 	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
-		r.done(timeline.Agree, nil)
+		r.happened(observe.Agree, nil)
 		r.end(slices.Clone(d.Dead), nil)
 	})
 }
@@ -97,7 +97,7 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 			return
 		}
 		made.line, made.depth = c.line, c.depth+1
-		r.done(timeline.Shrink, made)
+		r.happened(observe.Shrink, made)
 		r.end(as(made, d.Dead), nil)
 	})
 }
@@ -191,7 +191,7 @@ func (r *repairing[T]) start() {
 	}
 	by := c.agreements()
 	r.id = by.Reserve(epoch, r.proposal.Call)
-	r.begun()
+	r.happened(observe.Repair, nil)
 	by.Propose(r.id, r.proposal, r.decided)
 }
 
@@ -235,27 +235,17 @@ func (r *repairing[T]) fail(err error) {
 	r.end(none, err)
 }
 
-// begun tells the watchers that a repair has begun. done tells them that it has ended, with a
-// communicator if it makes one.
-func (r *repairing[T]) begun() {
-	if r.comm.proc.watchers != nil {
-		r.comm.proc.happened(r.line(timeline.Repair))
-	}
-}
-
-func (r *repairing[T]) done(kind timeline.Kind, made *Comm) {
-	if r.comm.proc.watchers == nil {
+// happened tells the observer that the repair has begun, or has ended, with a communicator if it makes
+// one.
+func (r *repairing[T]) happened(kind observe.Kind, made *Comm) {
+	if r.comm.proc.observer == nil {
 		return
 	}
-	l := r.line(kind)
+	e := observe.Event{Kind: kind, Op: r.proposal.Call.String(), Comm: r.comm.name, Round: r.id.Seq, Epoch: fmt.Sprint(r.id.Epoch)}
 	if made != nil {
-		l.As, l.Size, l.Text = &made.rank, made.size, made.name
+		e.As, e.Size, e.Text = &made.rank, made.size, made.name
 	}
-	r.comm.proc.happened(l)
-}
-
-func (r *repairing[T]) line(kind timeline.Kind) timeline.Line {
-	return timeline.Line{Event: kind, Op: r.proposal.Call.String(), Comm: r.comm.name, Round: r.id.Seq, Epoch: fmt.Sprint(r.id.Epoch)}
+	r.comm.proc.observer.Happened(e)
 }
 
 // afterCorruption calls then when c is corrupted or this rank has died. A corruption is under way.

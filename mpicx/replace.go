@@ -2,16 +2,16 @@ package mpicx
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // Replace makes a communicator of c's size and order, in which spares (WithSpares) or fresh ranks
@@ -104,7 +104,7 @@ func (c *Comm) replaceBy(r *repairing[*Comm], made *Comm, err error) {
 	}
 	made.errhandler.Store(c.errhandler.Load())
 	c.root().lineage.replaces.end(r.turn)
-	r.done(timeline.Replace, made)
+	r.happened(observe.Replace, made)
 	r.end(made, nil)
 }
 
@@ -216,7 +216,7 @@ func (l *lineage) park() (*Comm, error) {
 		<-f.Done() // Get would keep a core busy if ranks are processes
 		if world, err := f.Get(context.Background()); world != nil || err != nil || over {
 			if world != nil {
-				l.pool.proc.happened(timeline.Line{Event: timeline.Replace, As: &world.rank, Size: world.size, Text: world.name})
+				l.pool.proc.observer.Happened(observe.Event{Kind: observe.Replace, As: &world.rank, Size: world.size, Text: world.name})
 			}
 			return world, err
 		}
@@ -329,26 +329,17 @@ func (l *lineage) renew(c *Comm, now succession, d *errchan.Decision) (*Comm, er
 	return made, err
 }
 
-// invitation encodes an invitation: the length of a note, the note, and the ranks of the pool that
-// the decision counts as dead.
+// invitation encodes an invitation: the length of a note, the note, and, as runs, the ranks of the
+// pool that the decision counts as dead.
 func invitation(note []byte, dead []int) string {
-	b := append(binary.AppendUvarint(nil, uint64(len(note))), note...)
-	b = binary.AppendUvarint(b, uint64(len(dead)))
-	for _, r := range dead {
-		b = binary.AppendUvarint(b, uint64(r))
-	}
-	return string(b)
+	return string(wire.AppendRuns(wire.AppendBytes(nil, note), dead))
 }
 
 // readInvitation computes the staff that an invitation describes.
 func (l *lineage) readInvitation(text string) (*staff, error) {
 	size := l.pool.size
-	d := errchan.NewReader([]byte(text))
-	note := d.Bytes()
-	dead := make(map[int]bool)
-	for range d.Below(size+1, "number of the dead") {
-		dead[d.Below(size, "rank")] = true
-	}
+	d := wire.NewReader([]byte(text))
+	note, dead := d.Bytes(), d.Runs(size)
 	if err := d.End(); err != nil {
 		return nil, mpiErrorf("Replace", ClassOther, "an invitation of %d bytes: %v", len(text), err)
 	}
@@ -364,7 +355,7 @@ func (l *lineage) readInvitation(text string) (*staff, error) {
 	for i := range spares {
 		spares[i] = first + i
 	}
-	s := was.staff(members, func(r int) bool { return dead[r] }, spares)
+	s := was.staff(members, func(r int) bool { return slices.Contains(dead, r) }, spares)
 	s.invitation = text
 	return s, nil
 }

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // Run starts a job and calls fn at each rank with the communicator of all ranks, the world
@@ -100,7 +101,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	<-crew.done
 	j.stop()
-	reporter.end(errors.Join(slices.Collect(maps.Values(errs))...))
+	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
 			if errs[rank] == nil && processes == (root.proc.driver != nil) {
@@ -155,8 +156,13 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		root.SetErrhandler(ErrorsReturn)
 		root.lineage.pool = root
 	}
-	if root.watchBy(o); p.watchers != nil {
+	if p.observer = o.observer(p.rank); p.observer != nil {
+		p.ledger.Quiet = false
 		root.started()
+	}
+	if p.observer.SeesWaits() {
+		p.waits = func(cells ...*waiting.Cell) func() { return p.observer.Waits(func() string { return nameOf(cells) }) }
+		p.place = p.newPlace()
 	}
 	root.open(nil, dup, t.Epoch(), true, false)
 	if p.driver != nil {
@@ -168,13 +174,13 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	return root, err
 }
 
-// started tells the watchers that the rank has begun. c is its first communicator.
+// started tells the observer that the rank has begun. c is its first communicator.
 func (c *Comm) started() {
 	size, rescue, fresh := c.size, false, c.lineage.start != nil
 	if workers := c.lineage.workers; workers != nil {
 		size, rescue = len(workers), c.lineage.isSpare()
 	}
-	c.proc.happened(timeline.Line{Event: timeline.Start, Size: size, Spare: rescue && !fresh, Fresh: rescue && fresh})
+	c.proc.observer.Happened(observe.Event{Kind: observe.Start, Size: size, Spare: rescue && !fresh, Fresh: rescue && fresh})
 }
 
 // runRank runs the program of a rank, and waits for its pending collective calls. If the rank is a
@@ -211,7 +217,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // reported that, settle returns the error at once, because a rank that fails waits for nobody (C1).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
-	p.leaks.end()
+	p.leaks.End()
 	p.stage.Store(stageReturned)
 	p.watch(1) // it takes part in errors
 	defer p.watch(-1)

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -71,8 +71,8 @@ func (s *scope) leave(op string, err error) error {
 				own = err
 			}
 			both := with(e.Face, own)
-			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.watchers != nil {
-				c.proc.happened(timeline.Line{Event: timeline.Unsent, Comm: c.name, Text: own.Error()})
+			if own != nil && both != own && !errors.Is(e.Face, own) && c.proc.observer != nil {
+				c.proc.observer.Happened(observe.Event{Kind: observe.Unsent, Comm: c.name, Text: own.Error()})
 			}
 			return both
 		case next == ledger.Await:

@@ -138,7 +138,7 @@ func (h *sendHalf) Completed(r *transport.Request) {
 	o.doom(cause)
 }
 
-func (h *sendHalf) operation() string   { return "Sendrecv" }
+func (h *sendHalf) Operation() string   { return "Sendrecv" }
 func (h *sendHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
 func (h *sendHalf) Awaited() bool       { return needsPeer(&h.send) }
 
@@ -153,7 +153,7 @@ func (h *recvHalf) Completed(r *transport.Request) {
 	o.doom(cause)
 }
 
-func (h *recvHalf) operation() string   { return "Sendrecv" }
+func (h *recvHalf) Operation() string   { return "Sendrecv" }
 func (h *recvHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
 func (h *recvHalf) Awaited() bool       { return needsPeer(&h.recv) || h.cell().Awaited() }
 func (h *recvHalf) Acknowledged() bool  { return h.comm.othersAcknowledged() }

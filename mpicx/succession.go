@@ -8,8 +8,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // A succession records which communicators Replace has made from the world so far. It is the same
@@ -29,21 +29,13 @@ func (s succession) name() string { return fmt.Sprintf("world.replace%d", s.line
 //
 //	line, depth     4 bytes each, the most significant first: the later of two notes is greater
 //	used
-//	members         the number of runs of consecutive ranks, then each run's first rank and length
+//	members         as runs
 //	taken           the number of entries, then each rank and its incarnation, ascending
 func (s succession) note(depth int, members []int) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(s.line))
 	b = binary.BigEndian.AppendUint32(b, uint32(depth))
 	b = binary.AppendUvarint(b, uint64(s.used))
-	var runs []byte
-	n := 0
-	for i := 0; i < len(members); n++ {
-		first := i
-		for i++; i < len(members) && members[i] == members[i-1]+1; i++ {
-		}
-		runs = binary.AppendUvarint(binary.AppendUvarint(runs, uint64(members[first])), uint64(i-first))
-	}
-	b = append(binary.AppendUvarint(b, uint64(n)), runs...)
+	b = wire.AppendRuns(b, members)
 	n, pairs := 0, []byte(nil)
 	for _, r := range slices.Sorted(maps.Keys(s.taken)) {
 		if slices.Contains(members, r) {
@@ -57,22 +49,13 @@ func (s succession) note(depth int, members []int) []byte {
 // readNote reads a note: the succession, without its depth, and the members. The job has size
 // ranks.
 func readNote(b []byte, size int) (s succession, members []int, err error) {
-	d := errchan.NewReader(b)
+	d := wire.NewReader(b)
 	var head [8]byte
 	for i := range head {
 		head[i] = d.Byte()
 	}
 	s = succession{int(binary.BigEndian.Uint32(head[:])), d.Below(size+1, "number of fresh ranks"), make(map[int]int)}
-	for range d.Below(size+1, "number of runs") {
-		first := d.Below(size, "rank")
-		for i := range d.Below(size-first+1, "number of ranks") {
-			members = append(members, first+i)
-		}
-		if len(members) > size {
-			d.Fail(fmt.Errorf("more members than %d ranks", size))
-			break
-		}
-	}
+	members = d.Runs(size)
 	for range d.Below(size+1, "number of places") {
 		r := d.Below(size, "rank")
 		s.taken[r] = int(d.Uvarint())

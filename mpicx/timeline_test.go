@@ -16,14 +16,14 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // eventsOf reads what a job of this process has recorded.
-func eventsOf(t *testing.T, dir string) []timeline.Line {
-	files, err := timeline.ReadDir(dir)
+func eventsOf(t *testing.T, dir string) []observe.Event {
+	files, err := observe.ReadTimelines(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1, "one of a process")
 	return files[0].Lines
@@ -31,11 +31,11 @@ func eventsOf(t *testing.T, dir string) []timeline.Line {
 
 // hasEvents requires that a rank has had events of these kinds, in this order, and returns the line
 // of the last. Whatever else it has had in between does not matter.
-func hasEvents(t *testing.T, lines []timeline.Line, rank int, kinds string) (last timeline.Line) {
+func hasEvents(t *testing.T, lines []observe.Event, rank int, kinds string) (last observe.Event) {
 	t.Helper()
 	rest := strings.Fields(kinds)
 	for _, l := range lines {
-		if l.Rank == rank && len(rest) > 0 && string(l.Event) == rest[0] {
+		if l.Rank == rank && len(rest) > 0 && string(l.Kind) == rest[0] {
 			rest, last = rest[1:], l
 		}
 	}
@@ -77,9 +77,9 @@ func TestTimelineOfAnError(t *testing.T) {
 // A recovery with Replace, and one with Shrink, as each rank has it.
 func TestTimelineOfARepair(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	for name, repair := range map[timeline.Kind]func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error){
-		timeline.Replace: func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) },
-		timeline.Shrink:  func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) },
+	for name, repair := range map[observe.Kind]func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error){
+		observe.Replace: func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) },
+		observe.Shrink:  func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) },
 	} {
 		t.Run(string(name), func(t *testing.T) {
 			dir := t.TempDir()
@@ -106,7 +106,7 @@ func TestTimelineOfARepair(t *testing.T) {
 				hasEvents(t, lines, rank, "start notice join verdict epoch repair "+string(name)+" end")
 			}
 			hasEvents(t, lines, 2, "start dies")
-			if name == timeline.Replace {
+			if name == observe.Replace {
 				require.Equal(t, 2, *hasEvents(t, lines, 4, "start death "+string(name)).As)
 				hasEvents(t, lines, 4, "start death "+string(name)+" end")
 			}
@@ -161,7 +161,7 @@ func TestTimelineOfSeveralWaits(t *testing.T) {
 	})
 	var names []string
 	for _, l := range eventsOf(t, dir) {
-		if l.Event == timeline.Waited && l.Rank == 0 {
+		if l.Kind == observe.Waited && l.Rank == 0 {
 			names = append(names, l.Op)
 		}
 	}

@@ -1,15 +1,16 @@
 package mpicx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -138,13 +139,24 @@ func (k *keeper) Ended(ctx context.Context) error {
 }
 
 // Told notes that the program was told the operation's error.
-func (k *keeper) Told(cell *waiting.Cell, _ error) { k.proc.leaks.told(cell) }
+func (k *keeper) Told(cell *waiting.Cell, _ error) { k.proc.leaks.Told(cell) }
 
 // Failing notes that a future is about to end with err.
 func (k *keeper) Failing(cell *waiting.Cell, err error) {
 	if !isOthers(err) {
-		k.proc.leaks.failing(failedFuture{cell: cell, comm: &k.ledger, name: k.name, err: err})
+		k.proc.leaks.Failing(observe.FailedFuture{Cell: cell, Comm: &k.ledger, Name: k.name, Err: err})
 	}
+}
+
+// isOthers says whether the cause of err lies outside the operation that ends with it: in an error
+// of all ranks, a death, the end of another rank's program, a revocation, or a cancellation. An
+// error that is neither an *MPIError nor a panic also counts as such. A send to a rank that has
+// returned does not: nobody receives its message.
+func isOthers(err error) bool {
+	m, ok := errors.AsType[*MPIError](err)
+	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
+		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
+		errors.Is(err, errLeftBehind)
 }
 
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
@@ -229,13 +241,34 @@ func (e *interruptedError) Unwrap() error { return e.cause }
 // their operation themselves.
 func (k *keeper) Describe(ctx context.Context, err error, waited ...*waiting.Cell) error {
 	if !endedBy(ctx, err) {
-		k.proc.leaks.interrupted(waited, err)
+		k.proc.leaks.Interrupted(waited, err)
 		return err
 	}
-	if k.call != "" {
-		return k.interrupted(ctx, k.call, err)
+	var operations []observe.Operation
+	for _, cell := range waited[:min(len(waited), observe.Most)] {
+		if o, ok := operationOf(cell, observe.OperationOf); ok {
+			operations = append(operations, o)
+		}
 	}
-	return &interruptedError{k.waitedFor(waited), err}
+	return &interruptedError{observe.List(operations, "or", len(waited)-len(operations)), err}
+}
+
+// nameOf names what a goroutine waits for, in the same way at all ranks.
+func nameOf(cells []*waiting.Cell) string {
+	if len(cells) > 1 {
+		return fmt.Sprintf("WaitAny of %d", len(cells))
+	}
+	o, _ := operationOf(cells[0], observe.SharedOperationOf)
+	o.Until = ""
+	return o.String()
+}
+
+// interrupted is Describe for an operation without a future, called name.
+func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
+	if !endedBy(ctx, err) {
+		return err
+	}
+	return &interruptedError{c.unknown(name).String(), err}
 }
 
 // endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a
@@ -248,87 +281,37 @@ func endedBy(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && errors.Is(err, context.Cause(ctx))
 }
 
-// waitedFor names the pending operations on c that have these futures.
-func (c *Comm) waitedFor(cells []*waiting.Cell) string {
-	names := make(map[*waiting.Cell]string)
-	c.t.EachPending(func(r *transport.Request) {
-		if o := operationOf(r); o != nil {
-			if cell := o.cell(); names[cell] == "" && slices.Contains(cells, cell) {
-				names[cell] = c.describe(r)
+// operationOf returns the operation that ends the future of a cell, as observe.OperationOf or
+// observe.SharedOperationOf does. ok says whether the future is a communicator's.
+func operationOf(cell *waiting.Cell, of func(*transport.Request, string) observe.Operation) (o observe.Operation, ok bool) {
+	k, ok := cell.Kept().(*keeper)
+	if !ok {
+		return observe.Operation{Name: "Wait"}, false
+	}
+	if k.call == "" {
+		k.t.EachPending(func(r *transport.Request) {
+			if p := programsOf(r); o.Name == "" && p != nil && p.cell() == cell {
+				o = of(r, k.name)
 			}
-		}
-	})
-	const most = 4
-	var known []string
-	for _, cell := range cells {
-		if name := names[cell]; name != "" && len(known) < most {
-			known = append(known, name)
-		}
+		})
 	}
-	others := len(cells) - len(known)
-	switch {
-	case len(known) == 0 && others == 1:
-		return fmt.Sprintf("an operation on %s%s", c.name, c.unresolved())
-	case len(known) == 0:
-		return fmt.Sprintf("one of %d operations", others)
+	if o.Name == "" {
+		o = k.unknown(cmp.Or(k.call, "Wait"))
 	}
-	text := fmt.Sprintf("%s on %s", strings.Join(known, " or "), c.name)
-	if others > 0 {
-		text += fmt.Sprintf(" or %d more", others)
-	}
-	return text
+	return o, true
 }
 
-// operationOf returns the operation of a request if it is the program's, else nil.
-func operationOf(r *transport.Request) operation {
+// unknown is an operation on c that the transport does not know: one of the error channel.
+func (c *Comm) unknown(name string) observe.Operation {
+	return observe.Operation{Name: name, Comm: c.name, Until: c.channel.Waiting()}
+}
+
+// programsOf returns the program's operation that a request is for, or nil if it is none of the program's.
+func programsOf(r *transport.Request) operation {
 	done := any(r.Done)
 	if x, ok := done.(*collective.Exchange); ok {
 		done = x.Ender()
 	}
 	o, _ := done.(operation)
 	return o
-}
-
-func (c *Comm) describe(r *transport.Request) string {
-	direction := "from"
-	if r.Kind == transport.Sending {
-		direction = "to"
-	}
-	peer := fmt.Sprintf("%s rank %d", direction, r.Peer)
-	if r.Peer == AnySource {
-		peer = "from any rank"
-	}
-	switch done := r.Done.(type) {
-	case interface{ making() string }:
-		return done.making()
-	case interface{ operation() string }:
-		tag := fmt.Sprintf("tag %d", r.Tag)
-		switch r.Tag {
-		case AnyTag:
-			tag = "any tag"
-		case transport.NoTag: // of Mrecv
-			tag = "whose message was withdrawn"
-		}
-		return fmt.Sprintf("%s %s, %s", done.operation(), peer, tag)
-	case transport.Stepper:
-		operation, step := done.Step()
-		return fmt.Sprintf("%s, step %d: %v %s", operation, step, r.Kind, peer)
-	}
-	return fmt.Sprintf("%v %s, tag %d", r.Kind, peer, r.Tag)
-}
-
-// unresolved says what the error channel of c waits for, or returns "".
-func (c *Comm) unresolved() string {
-	if waiting := c.channel.Waiting(); waiting != "" {
-		return ", where " + waiting
-	}
-	return ""
-}
-
-// interrupted is Describe for the operation called name.
-func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
-	if !endedBy(ctx, err) {
-		return err
-	}
-	return &interruptedError{fmt.Sprintf("%s on %s%s", name, c.name, c.unresolved()), err}
 }

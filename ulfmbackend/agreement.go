@@ -65,7 +65,7 @@ func (s *stream) end(decision *Message) {
 	s.begin(next)
 }
 
-// contribute joins the agreement under way.
+// contribute adds v to the agreement under way, as a proposal of this rank.
 func (m *Machine) contribute(k Stream, v Value) {
 	s := &m.streams[k]
 	s.joined = true
@@ -93,8 +93,8 @@ func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
 	return fresh
 }
 
-// follow returns a message with the reports that have come since this rank's value was
-// sent, or nil. It is called when a message can be sent, so one message has many reports.
+// follow returns a message with the reports that have come since this rank's value was sent, or
+// nil. It is called only when a message can be sent, so that one message may have many reports.
 func (m *Machine) follow() *Message {
 	s := &m.streams[Errors]
 	if len(s.late) == 0 {
@@ -154,8 +154,8 @@ func (m *Machine) addDead(k Stream) {
 	}
 }
 
-// isForNobody says that the programs of all living ranks have ended, so the agreement under way
-// need not be decided.
+// isForNobody says whether the programs of all living ranks have ended, so that the agreement under
+// way need not be decided.
 func (m *Machine) isForNobody(k Stream) bool {
 	return k.isCalled() && len(m.streams[k].value.Dead) == m.size
 }
@@ -193,7 +193,7 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 	}
 }
 
-// answer sends the last decision.
+// answer sends a rank the stream's last decision, if there is one.
 func (m *Machine) answer(to int, k Stream) {
 	if s := &m.streams[k]; s.last != nil {
 		m.send(to, s.last)

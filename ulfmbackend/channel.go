@@ -16,23 +16,24 @@ type Channel struct {
 	lib    transport.Library // nil: none
 	client errchan.ULFMClient
 
+	// mu guards the following fields. It is not held while the client, comm or lib is called.
 	mu       sync.Mutex
-	machine  Machine
-	asked    bool // the transport will call Next until it returns nothing
-	dead     bool // this process has died
-	epoch    transport.Epoch
-	reserved [streams]uint64 // numbers of agreements taken in this epoch
-	over     error           // why no more communicators are created
-	proposed []proposed
-	closing  bool // the program has closed the communicator; the machine is told when nothing is proposed
+	machine  *Machine
+	asked    bool            // the transport will call Next until it returns nothing
+	dead     bool            // this process has died
+	epoch    transport.Epoch // the one in which agreements are reserved and proposed to
+	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
+	over     error           // why the program creates no more communicators; nil: it may
+	proposed []proposed      // the agreements whose ends this rank has not been told
+	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
 }
 
-// proposed is an agreement that this rank has proposed to, and whose end it has not been
+// proposed is an agreement to which this rank has proposed, and of whose end done has not been
 // told.
 type proposed struct {
 	id    errchan.Agreement
 	done  func(*errchan.Decision, error)
-	cause error // the error that ended it, if one did
+	cause error // the error that has ended the agreement, or its epoch while it is open; nil: none has
 }
 
 var _ errchan.ULFM = (*Channel)(nil)
@@ -41,10 +42,8 @@ var _ errchan.ULFM = (*Channel)(nil)
 // may use it. The id identifies the communicator in its family. The client is told nothing
 // before Listen.
 func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
-	ch := &Channel{comm: comm, client: client, asked: true} // by Listen
-	ch.machine.init(comm.Rank(), comm.Size(), id, e)
-	ch.epoch = e
-	return ch
+	machine := NewMachine(comm.Rank(), comm.Size(), id, e)
+	return &Channel{comm: comm, client: client, machine: machine, epoch: e, asked: true} // by Listen
 }
 
 // Over makes the channel revoke and agree by a library. It is called before Listen.
@@ -268,7 +267,7 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	feed(&ch.machine)
+	feed(ch.machine)
 	poke := !ch.asked && !ch.machine.Idle()
 	ch.asked = ch.asked || poke
 	ch.mu.Unlock()

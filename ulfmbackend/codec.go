@@ -6,16 +6,17 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // Encode returns msg as bytes: its kind, and then, all numbers as varints,
 //
 //	notice:      round, corrupt, origin
 //	revoke:      origin
-//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls, flag, dead ranks, whether all ranks are
-//	             acknowledged, the acknowledged ranks; of errors: reports, the index of each
-//	             and then corrupt (up), settled; of others: length of the note, the note, the
-//	             rank that decided (decided)
+//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls,
+//	             flag, dead ranks, whether all ranks are acknowledged, the acknowledged ranks;
+//	             of errors: reports, the index of each and then corrupt (up), settled;
+//	             of others: length of the note, the note, the rank that decided (decided)
 //	settled:     how many, and for each: communicator, epoch, whether it creates, number,
 //	             whether it is decided, and if so: the rank that decided, calls, flag, dead
 //	             ranks, dead ranks that are not acknowledged, length of the note, the note
@@ -24,7 +25,7 @@ func Encode(msg *Message) []byte {
 	b[0] = byte(msg.Kind)
 	switch msg.Kind {
 	case Notice:
-		b = errchan.AppendTruth(binary.AppendUvarint(b, msg.ID.Seq), msg.Corrupt)
+		b = wire.AppendBool(binary.AppendUvarint(b, msg.ID.Seq), msg.Corrupt)
 		return binary.AppendUvarint(b, uint64(msg.Origin))
 	case Revoke:
 		return binary.AppendUvarint(b, uint64(msg.Origin))
@@ -35,11 +36,11 @@ func Encode(msg *Message) []byte {
 		v := msg.Value
 		b = binary.AppendUvarint(b, uint64(v.Calls))
 		b = binary.AppendVarint(b, int64(v.Flag))
-		b = errchan.AppendRanks(b, v.Dead)
-		b = errchan.AppendTruth(b, v.AckAll)
-		b = errchan.AppendRanks(b, v.Acked)
+		b = wire.AppendRanks(b, v.Dead)
+		b = wire.AppendBool(b, v.AckAll)
+		b = wire.AppendRanks(b, v.Acked)
 		if msg.Stream != Errors {
-			b = errchan.AppendBytes(b, v.Note)
+			b = wire.AppendBytes(b, v.Note)
 		}
 		switch {
 		case msg.Stream == Errors:
@@ -48,7 +49,7 @@ func Encode(msg *Message) []byte {
 				for _, r := range v.Reports {
 					b = binary.AppendUvarint(b, uint64(r.Index))
 				}
-				b = errchan.AppendTruth(b, msg.Corrupt)
+				b = wire.AppendBool(b, msg.Corrupt)
 			}
 			b = appendSettled(b, v.Settled)
 		case msg.Kind == Decided:
@@ -63,45 +64,45 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 	for _, s := range settled {
 		b = binary.AppendUvarint(b, s.Comm)
 		b = binary.AppendUvarint(b, uint64(s.ID.Epoch))
-		b = errchan.AppendTruth(b, s.ID.Creates)
+		b = wire.AppendBool(b, s.ID.Creates)
 		b = binary.AppendUvarint(b, s.ID.Seq)
 		d := s.Decision
-		if b = errchan.AppendTruth(b, d != nil); d == nil {
+		if b = wire.AppendBool(b, d != nil); d == nil {
 			continue
 		}
 		b = binary.AppendUvarint(b, uint64(s.By))
 		b = binary.AppendUvarint(b, uint64(d.Calls))
 		b = binary.AppendVarint(b, int64(d.Flag))
-		b = errchan.AppendRanks(b, d.Dead)
-		b = errchan.AppendBytes(errchan.AppendRanks(b, d.Unacked), d.Note)
+		b = wire.AppendRanks(b, d.Dead)
+		b = wire.AppendBytes(wire.AppendRanks(b, d.Unacked), d.Note)
 	}
 	return b
 }
 
 // Decode returns the message in b. The data of its reports are parts of b, so b must
-// not be changed after. The ranks of the communicator are below size.
+// not be changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
-	d := errchan.NewReader(b)
+	d := wire.NewReader(b)
 	var msg *Message
 	switch kind := Kind(d.Byte()); kind {
 	case Notice:
 		msg = &Message{Kind: kind}
-		msg.ID.Seq, msg.Corrupt, msg.Origin = d.Uvarint(), d.Truth(), d.Below(size, "origin")
+		msg.ID.Seq, msg.Corrupt, msg.Origin = d.Uvarint(), d.Bool(), d.Below(size, "origin")
 	case Revoke:
 		msg = &Message{Kind: kind, Origin: d.Below(size, "origin")}
 	case Up, Decided:
 		k, vote := Stream(d.Below(int(streams), "stream")), d.Uvarint()
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
-		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Truth(), Acked: d.Ranks(size)}
+		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Bool(), Acked: d.Ranks(size)}
 		if k != Errors {
 			v.Note = d.Bytes()
 		}
 		origin, corrupt := 0, false
 		switch {
 		case k == Errors:
-			v.Reports = d.Reports(size)
+			v.Reports = errchan.ReadReports(d, size)
 			readIndices(d, v.Reports, kind == Up)
-			corrupt = kind == Up && d.Truth()
+			corrupt = kind == Up && d.Bool()
 			v.Settled = readSettled(d, size)
 		case kind == Decided:
 			origin = d.Below(size, "root")
@@ -118,13 +119,13 @@ func Decode(b []byte, size int) (*Message, error) {
 	return msg, nil
 }
 
-func readCalls(d *errchan.Reader) errchan.Calls {
+func readCalls(d *wire.Reader) errchan.Calls {
 	return errchan.Calls(d.Below(int(errchan.AnyCalls)+1, "calls"))
 }
 
 // readIndices reads the indices of an Up's reports. It counts the reports of a verdict
 // instead, which has all of them. The indices of one rank ascend.
-func readIndices(d *errchan.Reader, reports []errchan.Report, up bool) {
+func readIndices(d *wire.Reader, reports []errchan.Report, up bool) {
 	for i := range reports {
 		r := &reports[i]
 		least := 0
@@ -148,7 +149,7 @@ func readIndices(d *errchan.Reader, reports []errchan.Report, up bool) {
 const maxReports = 1<<31 - 1
 
 // readSettled reads what appendSettled wrote, of communicators of up to size ranks.
-func readSettled(d *errchan.Reader, size int) []errchan.Settled {
+func readSettled(d *wire.Reader, size int) []errchan.Settled {
 	const shortest = 5 // bytes of one
 	n := d.Below(d.Len()/shortest+1, "number of settled agreements")
 	if n == 0 {
@@ -156,10 +157,13 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 	}
 	settled := make([]errchan.Settled, 0, n)
 	for i := range n {
-		s := errchan.Settled{Comm: d.Uvarint(), ID: errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Truth(), Seq: d.Uvarint()}}
-		if d.Truth() {
+		s := errchan.Settled{Comm: d.Uvarint()}
+		s.ID = errchan.Agreement{Epoch: transport.Epoch(d.Uvarint()), Creates: d.Bool(), Seq: d.Uvarint()}
+		if d.Bool() {
 			s.By = d.Below(size, "root")
-			s.Decision = errchan.Decision{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size), Note: d.Bytes()}.Shared()
+			s.Decision = errchan.Decision{
+				Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), Unacked: d.Ranks(size), Note: d.Bytes(),
+			}.Shared()
 			for _, r := range s.Decision.Unacked {
 				if !contains(s.Decision.Dead, r) {
 					d.Fail(fmt.Errorf("rank %d is not acknowledged, expected one of the dead, %v", r, s.Decision.Dead))
@@ -167,7 +171,8 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 			}
 		}
 		if i > 0 && compareSettled(settled[i-1], s) >= 0 {
-			d.Fail(fmt.Errorf("agreement %+v of communicator %x is settled after %+v of %x, expected a later one", s.ID, s.Comm, settled[i-1].ID, settled[i-1].Comm))
+			d.Fail(fmt.Errorf("agreement %+v of communicator %x is settled after %+v of %x, expected a later one",
+				s.ID, s.Comm, settled[i-1].ID, settled[i-1].Comm))
 		}
 		if d.Failed() {
 			return nil
@@ -177,7 +182,7 @@ func readSettled(d *errchan.Reader, size int) []errchan.Settled {
 	return settled
 }
 
-var shared [Decided + 1]errchan.Shared[Message]
+var shared [Decided + 1]wire.Shared[Message]
 
 // decodeShared is Decode, but a message that goes to all ranks unchanged is decoded once in
 // each process.

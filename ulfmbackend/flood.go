@@ -20,7 +20,7 @@ import (
 type flood struct {
 	open   bool     // this rank has the notice
 	notice *Message // as received
-	next   int      // the number of steps of pull that are done, of 2 for each neighbour
+	next   int      // how many steps of pull are done; there are two for each neighbour
 	told   uint64   // bit i: neighbour i has this notice, or one that says as much
 	fatal  uint64   // bit i: neighbour i has a notice that says corrupt
 	beyond []int    // the ranks told that are not neighbours: see mend
@@ -95,7 +95,7 @@ func (f *flood) pull(t *tree) int {
 	return f.mend(t)
 }
 
-// done says that pull would return -1. If ranks have died, it returns false even if pull would.
+// done says whether pull would return -1. If ranks have died, it returns false even then.
 func (f *flood) done(t *tree) bool {
 	return !f.open || f.next == 2*binomial.Degree(t.size) && len(t.dead) == 0
 }

@@ -20,12 +20,12 @@ import (
 type Machine struct {
 	tree
 	id      uint64 // of the communicator: see errchan.Identify
-	notices flood  // the notice of the open round
-	revokes flood  // the notice that the communicator is revoked
+	notices flood  // of the notice of the open round
+	revokes flood  // of the notice that the communicator is revoked
 	out     errchan.Queue[Output]
 	streams [streams]stream
 
-	early    flood                       // notices of the next round, if other ranks have begun it
+	early    flood                       // of the notice of the next round, if other ranks have begun it; not sent yet
 	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
 	later    []received                  // messages of other streams than Errors, from ranks that are an epoch ahead
 
@@ -35,8 +35,8 @@ type Machine struct {
 	abandoned bool // the program creates no more communicators
 	released  bool // all ranks have closed the communicator
 
-	frozen bool // only errors are decided here
-	past   history
+	frozen bool                // only errors are decided here
+	past   history             // how agreements have ended
 	open   []errchan.Agreement // agreements of past epochs that a later verdict may complete
 
 	mine      []errchan.Report // reports of this rank that are in no verdict yet; joining puts them into a round
@@ -59,17 +59,12 @@ type received struct {
 // NewMachine returns the machine of one of size ranks, in epoch e. The id identifies
 // its communicator in the verdicts of those it is derived from.
 func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
-	m := new(Machine)
-	m.init(rank, size, id, e)
-	return m
-}
-
-func (m *Machine) init(rank, size int, id uint64, e transport.Epoch) {
-	m.tree, m.id = newTree(rank, size), id
+	m := &Machine{tree: newTree(rank, size), id: id}
 	m.streams[Errors].begin(errchan.Agreement{})
 	m.streams[Closings].begin(errchan.Agreement{})
 	m.past.begin(e)
 	m.enter(e)
+	return m
 }
 
 // Next returns the next output, and whether there is one.
@@ -89,8 +84,8 @@ func (m *Machine) Next() (Output, bool) {
 	return Output{}, false
 }
 
-// Idle says that Next would return no output. After a death it may return false even if Next would
-// return none.
+// Idle says whether Next would return no output. After a death it may return false even if Next
+// would return none.
 func (m *Machine) Idle() bool {
 	return m.out.Empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
@@ -133,7 +128,8 @@ func (m *Machine) Join(settled []errchan.Settled) {
 	}
 }
 
-// join brings this rank's reports to the round.
+// join contributes this rank's reports to the round and, if this rank has not joined it before, the
+// settled agreements.
 func (m *Machine) join(settled []errchan.Settled) {
 	v := m.reports()
 	if !m.streams[Errors].joined {
@@ -145,7 +141,8 @@ func (m *Machine) join(settled []errchan.Settled) {
 // Told says that the client is being told the last verdict.
 func (m *Machine) Told() { m.untold = false }
 
-// reports is what this rank brings to a round.
+// reports returns what this rank contributes to a round: its reports that are in no verdict yet. A
+// rank that is leaving counts itself among the dead.
 func (m *Machine) reports() Value {
 	v := neutral
 	v.Reports = slices.Clone(m.mine)
@@ -247,9 +244,8 @@ func (m *Machine) report(rank int) {
 	}
 }
 
-// Close says that the program has closed the communicator: as far as this rank knows no
-// round is open, and the rank raises nothing more there, proposes nothing, and waits for
-// nothing.
+// Close says that the program has closed the communicator. As far as this rank knows, no round is
+// open there. The rank raises nothing more on it, proposes nothing, and waits for nothing.
 func (m *Machine) Close() {
 	if !m.released {
 		m.contribute(Closings, neutral)
@@ -295,7 +291,8 @@ func (m *Machine) Step(from int, msg *Message) error {
 	case msg.Kind == Notice && msg.ID.Seq < round:
 		// The round is over.
 	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
-		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)", msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
+		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)",
+			msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
 	case msg.Stream != Errors:
 		m.call(from, msg)
 	case msg.Kind == Up:
@@ -320,8 +317,8 @@ func (m *Machine) call(from int, msg *Message) {
 	}
 }
 
-// notice opens the round, if this rank has learned of it from another message than a
-// notice, or raised the error itself.
+// notice opens the round if this rank has learned of it from a message other than a notice, or
+// has raised the error itself.
 func (m *Machine) notice(from int, corrupt bool) {
 	m.notices.heard(&m.tree, from, corrupt)
 	if m.notices.isNews(corrupt) && !m.final {
@@ -349,9 +346,9 @@ func (m *Machine) tell(from int, corrupt bool) {
 	m.out.Push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
 }
 
-// condemns says that the verdict of the round under way will be final, because it needs
-// this rank's proposal, which will contain the dead that this rank knows of. No notice says
-// so: all ranks that have not joined learn of the death themselves.
+// condemns says whether the verdict of the round under way will be final because of a death: it
+// needs this rank's proposal, which will contain the dead that this rank knows of. No notice
+// says so, because all ranks that have not joined learn of the death themselves.
 func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
 
 // expect notes that the next round is open elsewhere.

@@ -29,12 +29,14 @@ func (k Kind) String() string {
 
 // A Message goes from one rank to another.
 type Message struct {
-	Kind    Kind
-	Stream  Stream            // of Up and Decided
-	ID      errchan.Agreement // of Notice, Up and Decided
-	Origin  int               // of Notice and Revoke: the rank that began; of Decided, not of Errors: the root that decided
-	Corrupt bool              // of Notice, and of Up, Errors: the verdict will be final
-	Value   *Value            // of Up and Decided
+	Kind   Kind
+	Stream Stream            // of Up and Decided
+	ID     errchan.Agreement // of Notice, Up and Decided
+	// Origin is, in a Notice and a Revoke, the root of the tree that the flood follows first. In a
+	// Decided of a stream other than Errors it is the root that has decided.
+	Origin  int
+	Corrupt bool   // of Notice, and of Up in Errors: the verdict will be final
+	Value   *Value // of Up and Decided
 	// The meaning of a Decided's Value: a Verdict in Errors, a Decision in other streams.
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
@@ -72,8 +74,8 @@ type Output struct {
 	Died     *Told
 	Released bool // all ranks have closed the communicator; this is the last output
 	// Calls of the library, if the machine uses one.
-	Revoke bool
-	Vote   []uint32
+	Revoke bool     // begin its revoke
+	Vote   []uint32 // begin its agreement on the bitwise AND of these words
 }
 
 // Agreed is the end of an agreement that a program proposed to.

@@ -9,7 +9,7 @@ type votes struct {
 	trees  uint64     // how many trees there were before this one
 	ended  uint64     // how many votes have ended
 	voting bool       // this rank has voted, and the vote has not ended
-	ballot *Message   // the candidate of that vote
+	ballot *Message   // the candidate of that vote; nil: this rank has voted without one
 	held   []received // messages of later votes, trees, epochs or agreements
 	fallen bool       // this process is dead for the others, or for a vote: it votes for whatever they decide
 }
@@ -150,7 +150,7 @@ func (m *Machine) Voted(words []uint32) {
 	m.retry()
 }
 
-// again takes the held messages.
+// again takes the held messages, some of which may be held again.
 func (m *Machine) again() {
 	if m.votes == nil {
 		return

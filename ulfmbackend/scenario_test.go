@@ -78,8 +78,8 @@ func (s *script) busy() [][2]int {
 	return busy
 }
 
-// wire scans from=R to=R.
-func wire(t *testing.T, d *datadriven.TestData) (w [2]int) {
+// wireOf scans from=R to=R.
+func wireOf(t *testing.T, d *datadriven.TestData) (w [2]int) {
 	d.ScanArgs(t, "from", &w[0])
 	d.ScanArgs(t, "to", &w[1])
 	return w
@@ -189,7 +189,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		})
 	},
 	// lose from=R to=R: the messages from a dead rank to another are lost.
-	"lose": func(t *testing.T, s *script, d *datadriven.TestData) { delete(s.wires, wire(t, d)) },
+	"lose": func(t *testing.T, s *script, d *datadriven.TestData) { delete(s.wires, wireOf(t, d)) },
 	// learn rank=R of=R: ranks are told of a death.
 	"learn": func(t *testing.T, s *script, d *datadriven.TestData) {
 		var of int
@@ -227,7 +227,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 	},
 	// deliver from=R to=R [count=N]: the oldest messages on the way.
 	"deliver": func(t *testing.T, s *script, d *datadriven.TestData) {
-		w, count := wire(t, d), 1
+		w, count := wireOf(t, d), 1
 		d.MaybeScanArgs(t, "count", &count)
 		for range count {
 			if len(s.wires[w]) == 0 {

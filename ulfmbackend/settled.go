@@ -30,7 +30,7 @@ func prefer(a, b errchan.Settled) errchan.Settled {
 	return a
 }
 
-// settledOf returns s as part of a Value.
+// settledOf returns s as the Settled of a Value: in order, with one end for each agreement.
 func settledOf(s []errchan.Settled) (v []errchan.Settled) {
 	for _, one := range s {
 		v = merge(v, []errchan.Settled{one}, compareSettled, prefer)
@@ -38,21 +38,21 @@ func settledOf(s []errchan.Settled) (v []errchan.Settled) {
 	return v
 }
 
-// A history is how the last agreements of recent epochs ended, as far as one rank knows.
-// Other ranks may still be in such an epoch: each may lack the verdict that ended it here,
-// but at most one verdict of each communicator.
+// A history has the ends of the last agreements of recent epochs, as far as one rank knows them.
+// Other ranks may still be in such an epoch: each may lack the verdict that ended it here, but
+// at most one verdict of each communicator.
 type history struct {
 	epochs []past // in the order in which this rank was in them, the present one last
 }
 
-// past is what became of an epoch. The elements of its slices are never changed.
+// A past has the ends of one epoch's agreements. The elements of its slices are never changed.
 type past struct {
 	epoch   transport.Epoch
 	since   []int             // the generations of the errors that came after it
 	settled []errchan.Settled // the last decision of each stream, and the agreements that an error ended
 }
 
-// find returns what became of an epoch, or nil if it is forgotten.
+// find returns the past of an epoch, or nil if it is forgotten.
 func (h *history) find(e transport.Epoch) *past {
 	for i := range h.epochs {
 		if h.epochs[i].epoch == e {

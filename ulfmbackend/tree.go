@@ -34,7 +34,7 @@ func (t *tree) markDead(rank int) bool {
 	if found || rank == t.rank {
 		return false
 	}
-	t.dead = slices.Insert(slices.Clone(t.dead), i, rank) // values share the old one
+	t.dead = slices.Insert(slices.Clone(t.dead), i, rank) // values of messages share the old slice
 	t.up = t.parent()
 	return true
 }
@@ -118,7 +118,7 @@ func (s *set) has(t *tree, rank int) bool {
 	return slices.Contains(s.more, rank)
 }
 
-// covers says whether each child is in the set.
+// covers says whether each living child is in the set.
 func (t *tree) covers(s *set) bool {
 	if len(t.dead) == 0 {
 		return s.bits == 1<<t.arity-1

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // A universe is one state of a few ranks: their machines, the messages under way,
@@ -111,7 +112,7 @@ func (u *universe) key() [sha256.Size]byte {
 	list := func(vs []int) { number(append([]int{len(vs)}, vs...)...) }
 	flags := func(vs ...bool) {
 		for _, v := range vs {
-			b = errchan.AppendTruth(b, v)
+			b = wire.AppendBool(b, v)
 		}
 	}
 	for r, m := range u.machines {

@@ -5,8 +5,27 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// allgatherTree is gatherTree to rank 0, then bcastTree.
-func allgatherTree(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherTree, bcastTree) }
+// allgatherTree gives all ranks the parts of all, along the tree of rank 0: each subtree sends its
+// parts up in one message, into their places in Recv, and then Recv goes down by bcastTree.
+func allgatherTree(a *Call, k int, x *Exchange) bool {
+	v, n := x.Rank(), x.Size()
+	part := func(first, last int) []byte { return a.span(a.Recv, len(a.Send), first, last) }
+	switch k {
+	case 0:
+		place(part(v, v+1), a.Send)
+		for i := range binomial.Children(v, n) {
+			child := binomial.Child(v, i)
+			x.Recv(child, part(child, child+subtree(child, n)))
+		}
+	case 1:
+		if v > 0 {
+			x.Send(binomial.Parent(v), part(v, v+subtree(v, n)))
+		}
+	default:
+		return bcastTree(a, k-2, x)
+	}
+	return true
+}
 
 // allgatherStar is gatherDirect to rank 0, then bcastStar. With parts of no bytes it is a barrier.
 func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherDirect, bcastStar) }
@@ -16,12 +35,7 @@ func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gathe
 // memory, and what others have read takes long to be written again.
 func allgatherDirect(a *Call, _ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
-	of := func(r int) []byte {
-		if a.parts == nil {
-			return a.Recv[r*len(a.Send):][:len(a.Send)]
-		}
-		return a.parts.of(a.Recv, r)
-	}
+	of := func(r int) []byte { return a.span(a.Recv, len(a.Send), r, r+1) }
 	x.Copy(of(rank), a.Send)
 	for d := 1; d < n; d++ {
 		from := around(rank, -d, n)
@@ -31,27 +45,6 @@ func allgatherDirect(a *Call, _ int, x *Exchange) bool {
 		x.Send(around(rank, d, n), a.Send)
 	}
 	return false
-}
-
-// allgathervTree is allgatherTree for parts of different lengths, which every rank knows.
-func allgathervTree(a *Call, k int, x *Exchange) bool {
-	v, n := x.Rank(), x.Size()
-	part := func(r int) []byte { return a.parts.span(a.Recv, r, r+subtree(r, n)) }
-	switch k {
-	case 0:
-		place(a.parts.of(a.Recv, v), a.Send)
-		for i := range binomial.Children(v, n) {
-			child := binomial.Child(v, i)
-			x.Recv(child, part(child))
-		}
-	case 1:
-		if v > 0 {
-			x.Send(binomial.Parent(v), part(v))
-		}
-	default:
-		return bcastTree(a, k-2, x)
-	}
-	return true
 }
 
 // AllgatherShared is an Allgather with a read-only result, All, which the ranks of one process share.

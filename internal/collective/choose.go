@@ -40,19 +40,24 @@ var Forced map[string]string
 
 // pick returns the algorithm for an operation on the given number of bytes.
 func (c Chooser) pick(op operation, bytes int) step {
-	if Forced != nil {
-		for _, a := range Operations[op].Algorithms {
-			if a.Name == Forced[Operations[op].Name] {
+	o := &Operations[op]
+	if name, forced := Forced[o.Name]; forced {
+		for _, a := range o.Algorithms {
+			if a.Name == name {
 				return a.step
 			}
 		}
 	}
-	for _, r := range table[op][c.kind] {
+	rules := o.rules[c.kind]
+	if rules == nil {
+		rules = o.rules[machine]
+	}
+	for _, r := range rules {
 		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) {
 			return r.use
 		}
 	}
-	panic("collective: no rule for " + Operations[op].Name)
+	panic("collective: no rule for " + o.Name)
 }
 
 // Barrier returns a barrier.

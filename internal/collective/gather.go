@@ -1,11 +1,11 @@
 package collective
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/binomial"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // gatherSteps is the number of steps of gatherTree and GatherAny.
@@ -87,7 +87,7 @@ func (a *GatherAny) Step(k int, x *Exchange) bool {
 		}
 		return true
 	}
-	a.all = append(binary.AppendUvarint(nil, uint64(len(a.Send))), a.Send...)
+	a.all = wire.AppendBytes(nil, a.Send)
 	for i := range children {
 		a.all = append(a.all, x.Taken(i)...)
 	}
@@ -112,15 +112,11 @@ func SplitParts(all []byte, n int) ([][]byte, error) {
 		return nil, ErrParts
 	}
 	parts := make([][]byte, n)
+	d := wire.NewReader(all)
 	for i := range parts {
-		length, w := binary.Uvarint(all)
-		if w <= 0 || length > uint64(len(all)-w) {
-			return nil, ErrParts
-		}
-		parts[i] = all[w:][:length:length]
-		all = all[w:][length:]
+		parts[i] = d.Bytes()
 	}
-	if len(all) > 0 {
+	if d.End() != nil {
 		return nil, ErrParts
 	}
 	return parts, nil
@@ -129,7 +125,7 @@ func SplitParts(all []byte, n int) ([][]byte, error) {
 // joinParts is the inverse of SplitParts.
 func joinParts(parts [][]byte) (all []byte) {
 	for _, p := range parts {
-		all = append(binary.AppendUvarint(all, uint64(len(p))), p...)
+		all = wire.AppendBytes(all, p)
 	}
 	return all
 }

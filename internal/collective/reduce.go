@@ -54,9 +54,13 @@ func (a *Call) place(i int) []byte { return a.arrived[i*len(a.value):][:len(a.va
 
 // reduceStar is a reduction in which all others send to the root directly, and the root combines the
 // values in the order of ranks: n-1 messages, and the root waits only once. It is for short values, and
-// for ranks that share cores.
+// for ranks that share cores. The table uses it for roots other than 0 only with 2 ranks; with more it
+// is reduceTree there.
 func reduceStar(a *Call, k int, x *Exchange) bool {
 	n := x.Size()
+	if n > 2 && a.root > 0 {
+		return reduceTree(a, k, x)
+	}
 	if k == 0 {
 		a.begin(x, false)
 		if x.Rank() != a.root {
@@ -69,25 +73,15 @@ func reduceStar(a *Call, k int, x *Exchange) bool {
 		}
 		return true
 	}
-	if a.root == 0 {
-		for r := 1; r < n; r++ {
-			a.Op(a.Recv, a.value, a.place(r-1))
-			a.value = a.Recv
-		}
-		a.settle()
+	if a.root > 0 { // of 2 ranks
+		a.Op(a.Recv, a.place(0), a.value)
 		return false
 	}
-	sum := a.place(n - a.root - 1) // rank 0's value; Recv may be this rank's
 	for r := 1; r < n; r++ {
-		v, to := a.value, sum
-		if r != a.root {
-			v = a.place(around(r, -a.root, n) - 1)
-		}
-		if r == n-1 {
-			to = a.Recv
-		}
-		a.Op(to, sum, v)
+		a.Op(a.Recv, a.value, a.place(r-1))
+		a.value = a.Recv
 	}
+	a.settle()
 	return false
 }
 

@@ -1,32 +1,22 @@
 package collective
 
-// reduceScatterTree is reduceTree to rank 0, which then sends all others their parts.
+// reduceScatterTree is reduceTree to rank 0, then scatterDirect.
 func reduceScatterTree(a *Call, k int, x *Exchange) bool { return a.reduceAtFirst(k, x, reduceTree) }
 
-// reduceScatterStar is reduceStar to rank 0, which then sends all others their parts.
+// reduceScatterStar is reduceStar to rank 0, then scatterDirect.
 func reduceScatterStar(a *Call, k int, x *Exchange) bool { return a.reduceAtFirst(k, x, reduceStar) }
 
 func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
-	if k == 0 {
+	switch k {
+	case 0:
 		a.Recv, a.result = nil, a.Recv
 		if x.Rank() == 0 {
 			a.Recv = x.Scratch(len(a.Send))
 		}
+	case a.steps:
+		a.Send, a.Recv = a.Recv, a.result
 	}
-	return a.then(k, x, reduce, spread)
-}
-
-// spread sends all others their parts of the whole, which is in Recv of rank 0.
-func spread(a *Call, _ int, x *Exchange) bool {
-	if x.Rank() > 0 {
-		x.Recv(0, a.result)
-		return false
-	}
-	for to := 1; to < x.Size(); to++ {
-		x.Send(to, a.parts.of(a.Recv, to))
-	}
-	copy(a.result, a.parts.of(a.Recv, 0))
-	return false
+	return a.then(k, x, reduce, scatterDirect)
 }
 
 // reduceScatterDirect combines the values of all ranks in the order of ranks, and gives each

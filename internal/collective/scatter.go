@@ -42,12 +42,12 @@ func scatterDirect(a *Call, _ int, x *Exchange) bool {
 		x.Recv(a.root, a.Recv)
 		return false
 	}
-	n, b := x.Size(), len(a.Recv)
-	for d := 1; d < n; d++ {
-		to := around(a.root, d, n)
-		x.Send(to, a.Send[to*b:][:b])
+	part := func(r int) []byte { return a.span(a.Send, len(a.Recv), r, r+1) }
+	for d := 1; d < x.Size(); d++ {
+		to := around(a.root, d, x.Size())
+		x.Send(to, part(to))
 	}
-	x.Copy(a.Recv, a.Send[a.root*b:])
+	x.Copy(a.Recv, part(a.root))
 	return false
 }
 

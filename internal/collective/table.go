@@ -21,6 +21,7 @@ const (
 type Operation struct {
 	Name       string
 	Algorithms []Named
+	rules      [kinds][]rule // none for hosts: those for a machine
 }
 
 // A Named algorithm is one that tests and measurements can force.
@@ -29,38 +30,14 @@ type Named struct {
 	step step
 }
 
-// Operations are the operations that a Chooser chooses algorithms for.
-var Operations = [operations]Operation{
-	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}},
-	bcast: {"Bcast", []Named{
-		{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain},
-	}},
-	reduce: {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}},
-	allreduce: {"Allreduce", []Named{
-		{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
-		{"parts", allreduceParts}, {"star", allreduceStar},
-	}},
-	reduceScatter: {"ReduceScatter", []Named{
-		{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
-	}},
-	allgather: {"Allgather", []Named{
-		{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
-	}},
-	allgatherv: {"Allgatherv", []Named{{"tree", allgathervTree}, {"direct", allgatherDirect}}},
-	alltoall:   {"Alltoall", []Named{{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar}}},
-	gather:     {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}},
-	scatter:    {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}},
-	scan:       {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}},
-}
-
 // A rule has the algorithm for up to this many ranks and bytes; 0: any number.
 type rule struct {
 	ranks, bytes int
 	use          step
 }
 
-// table has the rules for each operation and Kind. The first rule that applies is used; the
-// last one always applies. Bytes are those of the whole vector for Bcast and reductions, and
+// Operations are the operations that a Chooser chooses algorithms for. The first rule that applies
+// is used; the last one always applies. Bytes are those of the whole vector for Bcast and reductions, and
 // those of one rank's part for the other operations. The rules were measured on two cores that
 // other programs used, too (load 3 to 20), with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4
 // processes. Each time is the shortest of 9 to 15:
@@ -78,83 +55,88 @@ type rule struct {
 // so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
 // ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
 // exchange and Bruck's Allgather were slower everywhere, or no faster, and are not here.
-var table = [operations][kinds][]rule{
-	barrier: {
-		{{use: nil}}, // Barrier
-		{{use: barrierDoubling}},
-		{{use: barrierDoubling}},
-	},
-	bcast: {
-		{
+var Operations = [operations]Operation{
+	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}, [kinds][]rule{
+		shared:  {{use: nil}}, // Barrier
+		machine: {{use: barrierDoubling}},
+	}},
+	bcast: {"Bcast", []Named{
+		{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain},
+	}, [kinds][]rule{
+		shared: {
 			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
 			{ranks: 2, use: bcastChain}, {ranks: 8, use: bcastScatter},
 			{use: bcastTree},
 		},
-		{{use: bcastTree}},
-		{{use: bcastTree}},
-	},
-	reduce: {
-		{
+		machine: {{use: bcastTree}},
+	}},
+	reduce: {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
+		shared: {
 			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
-		{{use: reduceTree}},
-		{{use: reduceTree}},
-	},
-	allreduce: {
-		{
+		machine: {{use: reduceTree}},
+	}},
+	allreduce: {"Allreduce", []Named{
+		{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
+		{"parts", allreduceParts}, {"star", allreduceStar},
+	}, [kinds][]rule{
+		shared: {
 			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
 			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},
 		},
-		{{bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
-		{{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
-	},
-	reduceScatter: {
-		{
+		machine: {{bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
+		hosts:   {{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
+	}},
+	reduceScatter: {"ReduceScatter", []Named{
+		{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
+	}, [kinds][]rule{
+		shared: {
 			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
 			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
 			{use: reduceScatterTree},
 		},
-		{{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect}},
-		{{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect}},
-	},
-	allgather: {
-		{
+		machine: {
+			{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect},
+		},
+	}},
+	allgather: {"Allgather", []Named{
+		{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
+	}, [kinds][]rule{
+		shared: {
 			{ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
 			{bytes: 1 << 10, use: allgatherTree},
 			{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
-		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
-		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
-	},
-	allgatherv: {
-		{{ranks: 2, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
-		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
-		{{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgathervTree}, {use: allgatherDirect}},
-	},
-	alltoall: {
-		{
+		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
+	}},
+	allgatherv: {"Allgatherv", []Named{{"tree", allgatherTree}, {"direct", allgatherDirect}}, [kinds][]rule{
+		shared:  {{ranks: 2, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
+		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
+	}},
+	alltoall: {"Alltoall", []Named{
+		{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar},
+	}, [kinds][]rule{
+		shared: {
 			{ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
 			{ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
 		},
-		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
-		{{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
-	},
-	gather: {
-		{{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
-		{{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
-		{{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
-	},
-	scatter: {
-		{{use: scatterDirect}},
-		{{use: scatterDirect}},
-		{{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
-	},
-	scan: {
-		{{use: scanChain}},
-		{{ranks: 4, use: scanChain}, {use: scanDoubling}},
-		{{use: scanDoubling}},
-	},
+		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
+	}},
+	gather: {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
+		shared:  {{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
+		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
+	}},
+	scatter: {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
+		shared:  {{use: scatterDirect}},
+		machine: {{use: scatterDirect}},
+		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
+	}},
+	scan: {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}, [kinds][]rule{
+		shared:  {{use: scanChain}},
+		machine: {{ranks: 4, use: scanChain}, {use: scanDoubling}},
+		hosts:   {{use: scanDoubling}},
+	}},
 }

@@ -95,11 +95,6 @@ func (m *Machine) Deadline() time.Duration {
 	return min(m.beatAt, m.suspectAt, m.watch.deadline())
 }
 
-// Dead says whether this rank has been told that a rank is dead.
-func (m *Machine) Dead(rank int) bool {
-	return m.dead.has(rank, rank) || m.silent && rank == m.rank
-}
-
 // Emitter returns the rank that this one observes: the living rank before it in the ring. If no
 // other rank lives, it is this rank itself.
 func (m *Machine) Emitter() int { return m.emitter }

@@ -251,3 +251,8 @@ func (s *simulation) falselyAccused() string {
 func (s *simulation) complete() bool {
 	return s.struck == len(s.deaths) && s.doomed == 0 && s.told == (len(s.ranks)-len(s.lag))*len(s.lag)
 }
+
+// Dead says whether this rank has been told that a rank is dead.
+func (m *Machine) Dead(rank int) bool {
+	return m.dead.has(rank, rank) || m.silent && rank == m.rank
+}

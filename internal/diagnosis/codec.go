@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // mark is the first byte of a message. It distinguishes it from messages of error channels.
@@ -21,39 +21,34 @@ func IsMessage(b []byte) bool { return len(b) > 0 && b[0] == mark }
 //
 //	origin, number
 //	question:  why, alone
-//	answer:    rival + 1; how many groups, and for each its text, how many runs of
-//	           consecutive ranks, and of each its first and its length
+//	answer:    rival + 1; how many groups, and for each its text and its ranks, as runs
 func Encode(msg *Message) []byte {
-	b := errchan.AppendTruth([]byte{mark}, msg.Said != nil)
+	b := wire.AppendBool([]byte{mark}, msg.Said != nil)
 	b = binary.AppendUvarint(b, uint64(msg.Origin))
 	b = binary.AppendUvarint(b, msg.Number)
 	if msg.Said == nil {
-		return errchan.AppendTruth(append(b, byte(msg.Why)), msg.Alone)
+		return wire.AppendBool(append(b, byte(msg.Why)), msg.Alone)
 	}
 	b = binary.AppendUvarint(b, uint64(msg.Rival+1))
 	groups := Grouped(msg.Said)
 	b = binary.AppendUvarint(b, uint64(len(groups)))
 	for _, g := range groups {
-		b = errchan.AppendBytes(b, []byte(g.Text[:min(len(g.Text), maxText)]))
-		runs := runsOf(g.Ranks)
-		b = binary.AppendUvarint(b, uint64(len(runs)))
-		for _, r := range runs {
-			b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.first)), uint64(r.length))
-		}
+		b = wire.AppendBytes(b, g.Text[:min(len(g.Text), maxText)])
+		b = wire.AppendRuns(b, g.Ranks)
 	}
 	return b
 }
 
 // Decode returns the message in b. The ranks are below size.
 func Decode(b []byte, size int) (*Message, error) {
-	d := errchan.NewReader(b[1:])
-	answer := d.Truth()
+	d := wire.NewReader(b[1:])
+	answer := d.Bool()
 	msg := &Message{Origin: d.Below(size, "origin"), Number: d.Uvarint(), Rival: -1}
 	if answer {
 		msg.Rival = d.Below(size+1, "rival") - 1
 		msg.Said = readSaid(d, size)
 	} else {
-		msg.Why, msg.Alone = Why(d.Below(int(reasons), "reason")), d.Truth()
+		msg.Why, msg.Alone = Why(d.Below(int(reasons), "reason")), d.Bool()
 	}
 	if err := d.End(); err != nil {
 		return nil, fmt.Errorf("message of a diagnosis, %d bytes: %w", len(b), err)
@@ -61,18 +56,12 @@ func Decode(b []byte, size int) (*Message, error) {
 	return msg, nil
 }
 
-func readSaid(d *errchan.Reader, size int) map[int]string {
+func readSaid(d *wire.Reader, size int) map[int]string {
 	said := make(map[int]string)
 	for range d.Below(size+1, "number of groups") {
 		text := d.Text()
-		for range d.Below(size+1, "number of runs") {
-			first := d.Below(size, "rank")
-			for i := range d.Below(size-first+1, "number of ranks") {
-				said[first+i] = text
-			}
-			if d.Failed() {
-				return said
-			}
+		for _, r := range d.Runs(size) {
+			said[r] = text
 		}
 	}
 	return said

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,7 @@ type talk struct {
 	machine Machine
 	heard   [reasons]heard
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
-	turn    chan struct{} // see Turn
+	turn    chan struct{} // holds a value while a goroutine asks
 }
 
 // heard is the first of the ranks that have recently asked for a reason, and the time.
@@ -48,10 +49,9 @@ func (s *Side) begun() *talk {
 // lately is how long questions for the same reason count as one.
 const lately = time.Second
 
-// Heard says whether a rank before this one has asked for a reason, lately; any other, if
+// heardOf says whether a rank before this one has asked for a reason, lately; any other, if
 // anybody is set; by signal, or at any time by deadline.
-func (s *Side) Heard(why Why, anybody bool) bool {
-	t := s.begun()
+func (t *talk) heardOf(why Why, anybody bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.heard[why]
@@ -65,22 +65,66 @@ func (t *talk) hear(q *Message) {
 	}
 }
 
-// Turn lets one goroutine of the rank ask at a time. The goroutine sends to the channel before it asks, and
-// receives from it afterwards.
-func (s *Side) Turn() chan struct{} { return s.begun().turn }
+// An Await blocks until changed or ended is closed, and says whether it was changed.
+type Await func(changed, ended <-chan struct{}) bool
 
-// Ask begins a question. The caller has the Turn.
-func (s *Side) Ask(why Why) {
+// Ask asks all ranks, for the reason why, and waits until all have answered or ctx ends. It returns the answers
+// so far by rank ("": it has died), and the first other rank that asked for the same reason at the same time;
+// -1: none. If answers are missing after a second, it asks each of these ranks directly. One goroutine of the
+// rank asks at a time.
+func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
+	t := s.begun()
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, -1
+	}
 	text := s.say()
 	s.do(func(t *talk) { t.machine.Ask(why, text) })
+	patience := time.Second
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	soon, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !t.await(soon, await) && ctx.Err() == nil {
+		s.do(func(t *talk) { t.machine.Insist() })
+		t.await(ctx, await)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.machine.End()
 }
 
-// Insist asks each rank that has not answered separately.
-func (s *Side) Insist() { s.do(func(t *talk) { t.machine.Insist() }) }
+// AskOnce is Ask for a reason that several ranks have at the same time. Ok says that this rank is to print the
+// answers. The first rank asks at once, and the others later, the last one after delay. By then they have
+// usually been asked.
+func (s *Side) AskOnce(ctx context.Context, why Why, delay time.Duration, await Await) (said map[int]string, ok bool) {
+	select {
+	case <-time.After(delay * time.Duration(s.Rank()) / time.Duration(s.Size())):
+	case <-ctx.Done():
+		return nil, false
+	}
+	if s.begun().heardOf(why, true) {
+		return nil, false
+	}
+	said, rival := s.Ask(ctx, why, await)
+	return said, (rival < 0 || rival > s.Rank()) && !s.begun().heardOf(why, false)
+}
 
-// Incomplete returns a channel that is closed when more answers have come, or nil if all have come.
-func (s *Side) Incomplete() <-chan struct{} {
-	t := s.begun()
+// await waits until all ranks have answered, or ctx has ended.
+func (t *talk) await(ctx context.Context, await Await) (all bool) {
+	for {
+		changed := t.incomplete()
+		if changed == nil || !await(changed, ctx.Done()) {
+			return changed == nil
+		}
+	}
+}
+
+// incomplete returns a channel that is closed when more answers have come, or nil if all have come.
+func (t *talk) incomplete() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.machine.Complete() {
@@ -90,15 +134,6 @@ func (s *Side) Incomplete() <-chan struct{} {
 		t.changed = make(chan struct{})
 	}
 	return t.changed
-}
-
-// End ends the question. It returns the answers by rank ("": it has died), and the first other rank that
-// asked for the same reason at the same time, or -1.
-func (s *Side) End() (said map[int]string, rival int) {
-	t := s.begun()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.machine.End()
 }
 
 // Listen gives l the messages of the error channel.

@@ -55,14 +55,14 @@ type Noticed struct {
 // A Report is one error that a rank raised.
 type Report struct {
 	Rank    int
-	Corrupt bool   // the rank unwound
-	Data    []byte // the client's; it must not be changed
-	// Index numbers the reports of a rank in a round from 0, for backends that need it. In a
-	// Verdict it is 0.
+	Corrupt bool   // whether the rank unwound, which makes the verdict final
+	Data    []byte // what the client has passed to Raise; it must not be changed
+	// Index is the number of the report among those of its rank in the round, from 0. Only some
+	// backends use it, and in a Verdict it is 0.
 	Index int
 }
 
-// AnyCorrupt says whether a rank unwound.
+// AnyCorrupt says whether one of the reports is of a rank that unwound.
 func AnyCorrupt(reports []Report) bool {
 	return slices.ContainsFunc(reports, func(r Report) bool { return r.Corrupt })
 }
@@ -79,9 +79,9 @@ func OneOf(first, last int) string {
 // share it, so it must not be changed.
 type Verdict struct {
 	Round   uint64
-	Corrupt bool     // final: no round follows
-	Reports []Report // by rank, the reports of one rank in the order they were raised
-	Dead    []int    // ranks whose processes have died, ascending; empty if the backend sees no deaths
+	Corrupt bool     // whether it is final, so that no round follows
+	Reports []Report // ordered by rank; those of one rank are in the order in which it raised them
+	Dead    []int    // the ranks whose processes have died, ascending; empty if the backend sees no deaths
 	// Settled are the ends of the last agreements that ranks knew of when they joined the
 	// round. They are ordered, and no two are of the same communicator and Agreement.
 	Settled []Settled
@@ -94,7 +94,7 @@ func (v *Verdict) Meaning(read func(*Verdict) any) any {
 	return v.meaning.of(func() any { return read(v) })
 }
 
-// memo is a value that is made once.
+// memo is a value that is computed once, by the first goroutine that needs it.
 type memo struct {
 	once sync.Once
 	made any

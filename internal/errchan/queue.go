@@ -1,18 +1,19 @@
 package errchan
 
-// A Queue has the outputs of a backend's machine, which are carried out in order.
+// A Queue holds the outputs of a backend's machine until they are carried out, in their order. The
+// zero Queue is empty.
 type Queue[T any] struct {
-	first int
+	first int // the items before it have been removed
 	items []T
 }
 
-// Empty says whether there is no output.
+// Empty says whether there are no outputs.
 func (q *Queue[T]) Empty() bool { return q.first == len(q.items) }
 
 // Push adds an output.
 func (q *Queue[T]) Push(o T) {
 	if q.items == nil {
-		q.items = make([]T, 0, 4) // as many as an agreement takes
+		q.items = make([]T, 0, 4) // as many as an agreement usually takes
 	}
 	q.items = append(q.items, o)
 }

@@ -11,11 +11,11 @@ import (
 // ULFM is a Channel that sees processes die, revokes, and agrees.
 //
 // Errors and agreements of a family of communicators have one order (H5). Before a rank
-// joins a round, it calls Freeze on the communicator and on all derived from it:
-// nothing more is decided there. Raise, Join or Unwind puts the earlier decisions into
-// the verdict. All ranks Complete these decisions, on all these communicators, before
-// they Advance. An agreement therefore ends with its decision at every survivor, or with
-// an error at every survivor.
+// joins a round, it calls Freeze on the communicator and on all that are derived from it, so
+// nothing more is decided there. Raise, Join or Unwind passes the earlier decisions on, and
+// the verdict contains them. All ranks Complete these decisions, on all these communicators,
+// before they Advance. An agreement therefore ends with its decision at every survivor, or
+// with an error at every survivor.
 //
 // The client has these duties. After Noticed the rank joins the round once its program
 // is inside an operation. It joins at once if its program has raised a report that no
@@ -71,7 +71,7 @@ type ULFM interface {
 
 // A Settled is the end of an agreement of one communicator, as a verdict has it.
 type Settled struct {
-	Comm uint64 // which one: a digest of how it was made, the same at all ranks
+	Comm uint64 // the communicator, as Identify returns it: the same at all ranks
 	ID   Agreement
 	// Decision is nil if an error has ended the agreement, at some rank, without one.
 	Decision *Decision
@@ -100,12 +100,12 @@ func scramble(x uint64) uint64 {
 // A ULFMClient is the Client of a ULFM channel.
 type ULFMClient interface {
 	Client
-	// Died: the process of a member has died. It is told once.
+	// Died says that the process of a member has died. It comes once for each death.
 	Died(rank int)
-	// Revoked: the communicator is revoked, as this rank learned from rank by.
+	// Revoked says that the communicator is revoked, as this rank has learned from rank by.
 	Revoked(by int)
-	// Released: all living ranks have closed the communicator. No error can come, so the
-	// channel may be closed.
+	// Released says that all living ranks have closed the communicator. No error can come, so
+	// the channel may be closed.
 	Released()
 }
 
@@ -137,10 +137,10 @@ const (
 	Merge
 )
 
-// AnyCalls has all of them.
+// AnyCalls is the union of all operations.
 const AnyCalls = Merge<<1 - 1
 
-// creations are those that make communicators of living members.
+// creations are the operations that make communicators, apart from repairs.
 const creations = Dup | Split | SplitShared | CreateIntercomm | Create | CartCreate | CartSub | GraphCreate | Merge
 
 // Creates says whether an operation of c makes a communicator; Shrink and Replace are repairs.
@@ -148,8 +148,8 @@ func (c Calls) Creates() bool { return c&creations != 0 }
 
 func (c Calls) String() string {
 	var names []string
-	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed", "CreateIntercomm", "Create",
-		"CartCreate", "CartSub", "GraphCreate", "Merge"} {
+	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed",
+		"CreateIntercomm", "Create", "CartCreate", "CartSub", "GraphCreate", "Merge"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}
@@ -175,7 +175,7 @@ type Decision struct {
 	Unacked []int
 	Note    []byte // the greatest of the proposals', as bytes.Compare orders them
 
-	meaning *memo // nil: not shared
+	meaning *memo // nil: no ranks share the decision
 }
 
 func (d Decision) String() string {

@@ -15,8 +15,6 @@ type Deed struct {
 	Stop   time.Duration // the rank is stopped for this long, and does not die
 }
 
-type deed = Deed
-
 // Signals are the signals that a process may be killed by.
 var Signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}
 
@@ -49,7 +47,7 @@ func (p *Plan) Deadly() bool {
 
 // OfProcesses returns an error if the plan does something that can be done only to processes.
 func (p *Plan) OfProcesses() error {
-	i := slices.IndexFunc(p.statements, func(s statement) bool { return s.deed != Deed{} })
+	i := slices.IndexFunc(p.statements, func(s statement) bool { return s.Deed != Deed{} })
 	if i < 0 {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (r *reader) statement() (s statement) {
 	} else {
 		s.rank = int(r.number(`any, or a rank`, 0, math.MaxInt32))
 	}
-	s.deed = r.deed(verb)
+	s.Deed = r.deed(verb)
 	switch r.one(moments...) {
 	case "at":
 		r.one("operation")

@@ -40,7 +40,7 @@ const (
 
 type statement struct {
 	must bool // the test fails if it is not carried out
-	deed
+	Deed
 	any  bool // rank says how many die
 	rank int
 	moment

@@ -19,7 +19,7 @@ func (p *Plan) Wrap(world transport.Comm) transport.Comm {
 	v := &victim{plan: p, rank: world.Rank(), calls: make(map[call]int), counts: make(map[moment]int)}
 	for i, s := range p.statements {
 		if m, ok := s.of(world.Rank(), world.Size()); ok {
-			v.fates = append(v.fates, fate{m, s.deed, i})
+			v.fates = append(v.fates, fate{m, s.Deed, i})
 		}
 	}
 	if len(v.fates) == 0 && !p.Counting || !world.Features().Deaths && p.Carry == nil {
@@ -72,9 +72,16 @@ var _ transport.Comm = (*comm)(nil)
 // TrySend leaves the message to Isend, whose request says what it is for.
 func (c *comm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
-func (c *comm) Isend(r *transport.Request) {
+func (c *comm) Isend(r *transport.Request)  { c.begin(r, c.Comm.Isend) }
+func (c *comm) Irecv(r *transport.Request)  { c.begin(r, c.Comm.Irecv) }
+func (c *comm) Probe(r *transport.Request)  { c.begin(r, c.Comm.Probe) }
+func (c *comm) Mprobe(r *transport.Request) { c.begin(r, c.Comm.Mprobe) }
+func (c *comm) Mrecv(r *transport.Request)  { c.begin(r, c.Comm.Mrecv) }
+
+// begin begins an operation, unless the rank dies instead.
+func (c *comm) begin(r *transport.Request, how func(*transport.Request)) {
 	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Isend(r)
+	how(r)
 }
 
 func (c *comm) Listen(l transport.Listener) { c.Comm.Listen(&listener{l, c}) }
@@ -95,26 +102,6 @@ func (l *listener) Next() (to int, payload []byte, ok bool) {
 		})
 	}
 	return to, payload, ok
-}
-
-func (c *comm) Irecv(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Irecv(r)
-}
-
-func (c *comm) Probe(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Probe(r)
-}
-
-func (c *comm) Mprobe(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Mprobe(r)
-}
-
-func (c *comm) Mrecv(r *transport.Request) {
-	c.reach(func() []moment { return c.operation(r) })
-	c.Comm.Mrecv(r)
 }
 
 // Sub wraps the communicator that it makes.

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // ErrUnseen is the failure of a rank whose process has died, where the others do not survive that.
@@ -28,10 +28,10 @@ type Rank interface {
 	Progress() string
 	// Blocked returns what mpicx.Comm.Blocked returns, for all communicators of the rank.
 	Blocked() []string
-	// Doing returns what mpicx.Comm.Diagnose reports about the rank.
-	Doing() string
-	// Happened reports an event to the watchers of the rank, with a text that describes it.
-	Happened(kind timeline.Kind, text string)
+	// Where returns what mpicx.Comm.Diagnose reports about the rank.
+	Where() string
+	// Happened reports an event to the observer of the rank, with a text that describes it.
+	Happened(kind observe.Kind, text string)
 
 	// Bare takes the error channel out of the Waits on the communicator, to measure its cost.
 	Bare()

@@ -17,9 +17,9 @@
 //
 // # Where the rules are decided
 //
-//	T1  scope.go:   claim gives an error to the Try calls that it belongs to
+//	T1  owner.go:   claim gives an error to the Try calls that it belongs to
 //	T2  scope.go:   Leave says what a Try returns, and whether it sends an error first
-//	T3  scope.go:   Close ends the error; Over, for goroutines that outlive the scope
+//	T3  scope.go:   Close ends the error, by owner.go; Over, for goroutines that outlive the scope
 //	T4  look.go:    where no Try is running, the look that finds an error ends it
 //	T5  scope.go:   Late says whether a Signal comes too late to be sent
 //	P1  resolve.go: every verdict is kept until it is over

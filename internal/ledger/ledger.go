@@ -14,7 +14,7 @@ type Ledger struct {
 	// once for each verdict.
 	Face func(*Error)
 
-	// Quiet says that Events have no watcher, so they become no outputs.
+	// Quiet says that Events have no observer, so they become no outputs.
 	Quiet bool
 
 	// inside is the communicator that a goroutine of the rank waits on; nil: none
@@ -96,7 +96,7 @@ const (
 	// Lose asks to tell Comm's channel that this rank needs the dead.
 	Lose
 	// Complete asks to end the agreements of Family whose decisions are in the verdict of
-	// Error. If Family is empty there are none. Then call Settled.
+	// Error, which has some. Then call Settled.
 	Complete
 	// Advance asks to move each of Family to the epoch after an error of Generation, and to
 	// end pending operations with Error. Members that are Frozen begin the epoch with
@@ -182,7 +182,7 @@ func (l *Ledger) tell(e Event) {
 	if l.Quiet {
 		return
 	}
-	told := e // on the heap only if there is a watcher
+	told := e // on the heap only if there is an observer
 	l.push(Tell, e.Comm).Event = &told
 }
 
@@ -248,8 +248,9 @@ type Comm struct {
 	round  uint64    // the number of the open round, or of the next
 	raised []*Raised // errors of this rank that are not resolved, oldest first
 
-	// settling is the verdict between Resolved and Settled. Until Settled, errors that are
-	// raised wait in unsubmitted, and the channel's inputs on the next round in later.
+	// settling is the verdict between Resolved and Settled, nil if it has no agreements. Until
+	// Settled, errors that are raised wait in unsubmitted, and the channel's inputs on the next
+	// round in later.
 	settling    *Error
 	unsubmitted []*Raised
 	later       []func()

@@ -141,7 +141,7 @@ func (o *Output) text() string {
 	case Join:
 		return fmt.Sprintf("join %s %d, freeze %s", o.Comm.Owner, o.Round, names(o.Family, nil))
 	case Complete:
-		return fmt.Sprintf("complete %s by %s", names(o.Comm.Family(), nil), textOf(o.Error))
+		return fmt.Sprintf("complete %s by %s", names(o.Family, nil), textOf(o.Error))
 	case Advance:
 		return fmt.Sprintf("advance %s by %s", names(o.Family, o.Frozen), textOf(o.Error))
 	case Open:
@@ -262,7 +262,10 @@ func (r *testRank) state(c *Comm) string {
 	return strings.Join(words, ", ")
 }
 
-// verdict makes one of c's next round.
+// agreed are the agreements of a verdict after which the ledger waits for Settled.
+var agreed = []errchan.Settled{{}}
+
+// testVerdict makes a verdict of c's next round, without agreements.
 func (c *Comm) testVerdict(reports []errchan.Report, dead []int) *errchan.Verdict {
 	slices.SortStableFunc(reports, func(a, b errchan.Report) int { return a.Rank - b.Rank })
 	corrupt := len(dead) > 0 || slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Corrupt })

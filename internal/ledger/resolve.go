@@ -80,17 +80,17 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	if e.Corrupt() {
 		c.interruptFamily(true)
 	}
-	var settled []*Comm
-	if len(v.Settled) > 0 {
-		settled = c.Family()
+	if len(v.Settled) == 0 {
+		c.Settled()
+		return
 	}
 	o := l.push(Complete, c)
-	o.Family, o.Error = settled, e
+	o.Family, o.Error = c.Family(), e
 	c.update()
 }
 
-// Settled follows Complete: the agreements decided before the verdict are complete. Now
-// the family moves to the next epoch.
+// Settled follows Complete, or Resolved if the verdict has no agreements: those decided before
+// the verdict are complete. Now the family moves to the next epoch.
 func (c *Comm) Settled() {
 	l, e := c.ledger, c.settling
 	family := c.Family()

@@ -175,11 +175,12 @@ var verbs = map[string]func(s *script){
 		c.Resolved(s.verdict(c), s.number("rank", 0))
 		s.carry()
 	},
-	// resolved, as verdict: the channel says that the round is over; settled and moved
-	// have to follow.
+	// resolved, as verdict: the channel says that the round is over, and that agreements were
+	// decided before; settled and moved have to follow.
 	"resolved": func(s *script) {
 		c := s.on()
 		v := s.verdict(c)
+		v.Settled = agreed
 		if c.settling != nil {
 			v.Round++
 		}

@@ -83,7 +83,9 @@ func (s *subject) resolve(c *Comm, corrupt bool) {
 	for _, r := range c.raised {
 		reports = append(reports, errchan.Report{Data: r.Data, Corrupt: r.Corrupt})
 	}
-	c.Resolved(c.testVerdict(reports, nil), 0)
+	v := c.testVerdict(reports, nil)
+	v.Settled = agreed
+	c.Resolved(v, 0)
 }
 
 // parentEnds has a round of the world begin and end.

@@ -301,7 +301,7 @@ func (w *world) noticed(m *model, round uint64, by int, corrupt bool) {
 // resolve ends the channel's round with a verdict that has the first so many of this
 // rank's reports.
 func (w *world) resolve(m *model, own int) {
-	v := &errchan.Verdict{Round: m.seq}
+	v := &errchan.Verdict{Round: m.seq, Settled: agreed}
 	for _, r := range m.mine[:own] {
 		v.Reports = append(v.Reports, errchan.Report{Rank: 0, Data: r.Data, Corrupt: r.Corrupt})
 		v.Corrupt = v.Corrupt || r.Corrupt

@@ -62,7 +62,7 @@ func (s *side) Size() int { return len(s.comm.sides) }
 func (s *side) Machine(int) int { return 0 }
 
 func (s *side) Features() transport.Features {
-	return transport.Features{Name: "sim", CancelSend: true, Deaths: true, SharedCores: s.comm.w.cfg.SharedCores}
+	return transport.Features{Name: "sim", Deaths: true, SharedCores: s.comm.w.cfg.SharedCores}
 }
 
 // make makes this side usable. Until then it only keeps messages.

@@ -119,7 +119,7 @@ func TestSub(t *testing.T) {
 	require.Zero(t, c2.(*side).Arrived.Len())
 	require.Empty(t, w.comm.subs)
 	require.NotSame(t, c0, made(0))
-	require.Equal(t, transport.Features{Name: "sim", CancelSend: true, Deaths: true}, c0.Features())
+	require.Equal(t, transport.Features{Name: "sim", Deaths: true}, c0.Features())
 }
 
 // Time never goes back, although ranks are busy when messages arrive.

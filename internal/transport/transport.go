@@ -86,7 +86,6 @@ type Comm interface {
 	// if the sender has died before it had sent all bytes.
 	Mrecv(r *Request)
 	// Cancel ends r with ErrCancelled unless it has been matched, and says whether it did.
-	// Features says which kinds of requests it can cancel.
 	Cancel(r *Request) bool
 
 	// Sub makes a communicator of the given ranks of this one (all, if members is nil) and
@@ -148,8 +147,6 @@ func Pending(c Comm) []*Request {
 // Features say what a transport can do, and what is cheap for it.
 type Features struct {
 	Name string // "local", "mpi"
-	// CancelSend: Cancel takes back sends, not only receives and probes.
-	CancelSend bool
 	// Deaths: it detects and reports deaths of processes.
 	Deaths bool
 	// SharedCores: ranks compete for the cores. The cost of a collective operation is then the

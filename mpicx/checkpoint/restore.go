@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/internal/hook"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // Restore sets the protected variables to their values in the newest version that all ranks
@@ -63,6 +63,6 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		s.hasOnce = s.once // base has the Once variables, as this rank's part
 	}
 	s.count(func(c *Stats) { c.Restores++ })
-	hook.Of(s.comm).Happened(timeline.Restore, fmt.Sprint("version ", b.Key.Version))
+	hook.Of(s.comm).Happened(observe.Restore, fmt.Sprint("version ", b.Key.Version))
 	return b.Key.Version, nil
 }

@@ -188,7 +188,7 @@ func (b *bubble) onlyDeadRemain() bool {
 // isOver says whether the rank's function has returned and Run no longer waits for its pending
 // collective calls.
 func (s *state) isOver() bool {
-	return s.returned && (hook.Of(s.world).Dead() || hook.Of(s.world).Doing() == "returned")
+	return s.returned && (hook.Of(s.world).Dead() || hook.Of(s.world).Where() == "returned")
 }
 
 // begin notes that a rank has begun.
@@ -258,7 +258,7 @@ func (b *bubble) String() string {
 			text = "waits for something other than mpicx"
 			said[s.rank] = text // replaces the text of earlier incarnations
 			if blocked := hook.Of(s.world).Blocked(); len(blocked) > 0 {
-				said[s.rank], text = hook.Of(s.world).Doing(), strings.Join(blocked, "\n    ")
+				said[s.rank], text = hook.Of(s.world).Where(), strings.Join(blocked, "\n    ")
 			}
 		}
 		if !slices.Contains(texts, text) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // A meeting is an act of all ranks whose result no rank has before all have begun it: the
@@ -29,14 +29,14 @@ func meetingsOf(j job, number int) (all []*meeting) {
 			}
 			t := f.Clock.UnixNano() + l.T
 			k, begins := key{l.Op, l.Comm, l.Epoch, l.Round}, false
-			switch l.Event {
-			case timeline.Join:
+			switch l.Kind {
+			case observe.Join:
 				k, begins = key{"round", l.Comm, "", l.Round}, true
-			case timeline.Verdict:
+			case observe.Verdict:
 				k = key{"round", l.Comm, "", l.Round}
-			case timeline.Repair:
+			case observe.Repair:
 				begins = true
-			case timeline.Agree, timeline.Shrink, timeline.Replace:
+			case observe.Agree, observe.Shrink, observe.Replace:
 				if l.Op == "" { // the line of a spare, which did not begin it
 					continue
 				}
@@ -69,7 +69,7 @@ const unbounded = math.MaxInt64 / 4
 // inequality, the middles of the ranges of offset(i) - offset(0) satisfy all bounds together.
 func (r *run) align(j job) map[string]int64 {
 	for _, f := range j.files {
-		if !slices.Contains(r.machines, f.Machine) && slices.ContainsFunc(f.Lines, func(l timeline.Line) bool { return l.Run == r.number }) {
+		if !slices.Contains(r.machines, f.Machine) && slices.ContainsFunc(f.Lines, func(l observe.Event) bool { return l.Run == r.number }) {
 			r.machines = append(r.machines, f.Machine)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // A chromeEvent is an event of the Trace Event Format, which Perfetto and chrome://tracing
@@ -75,11 +75,11 @@ func writeChrome(w io.Writer, r *run) error {
 		if e.By != nil {
 			args["of"] = *e.By
 		}
-		if e.Event == timeline.Notice || e.Event == timeline.Join || e.Event == timeline.Verdict || e.Event == timeline.Fault {
+		if e.Kind == observe.Notice || e.Kind == observe.Join || e.Kind == observe.Verdict || e.Kind == observe.Fault {
 			args["round"], args["final"] = e.Round, e.Final
 		}
-		name := string(e.Event)
-		if e.Event == timeline.Mark {
+		name := string(e.Kind)
+		if e.Kind == observe.Mark {
 			name = e.Text
 		}
 		instant(name, e.at, e.Rank, args)

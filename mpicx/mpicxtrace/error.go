@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // An incident is an error and what follows it, until the next error: its events, and how each
@@ -20,8 +20,8 @@ type incident struct {
 }
 
 // isOfTrouble says whether an event belongs to errors and repairs.
-func isOfTrouble(k timeline.Kind) bool {
-	return k != timeline.Start && k != timeline.End && k != timeline.Mark && k != timeline.Agree
+func isOfTrouble(k observe.Kind) bool {
+	return k != observe.Start && k != observe.End && k != observe.Mark && k != observe.Agree
 }
 
 // incidents finds the errors of a run. An error begins with a fault or a death that does not
@@ -42,46 +42,46 @@ func (r *run) incidents() (all []*incident) {
 	}
 	for _, e := range r.events {
 		begins := false
-		switch e.Event {
-		case timeline.Fault:
+		switch e.Kind {
+		case observe.Fault:
 			since, unrepaired := corrupted[e.Rank]
 			e.follows = unrepaired && !r.operates(e.Rank, since, e.at)
 			begins = rounds[round{e.Comm, e.Round}] == nil && !e.follows
-		case timeline.Verdict:
+		case observe.Verdict:
 			if e.Final {
 				corrupted[e.Rank] = e.at
 			}
-		case timeline.Shrink, timeline.Replace:
+		case observe.Shrink, observe.Replace:
 			delete(corrupted, e.Rank)
-		case timeline.Dies:
+		case observe.Dies:
 			begins = !dead[e.Rank]
 			dead[e.Rank] = true
-		case timeline.Death:
+		case observe.Death:
 			begins = !dead[*e.By]
 			dead[*e.By] = true
-		case timeline.Revoke, timeline.Notice:
+		case observe.Revoke, observe.Notice:
 			begins = len(all) == 0
 		}
 		if begins && over {
 			all = append(all, &incident{begin: e.at, ended: ended, rescue: rescue})
 			over = false
 		}
-		if len(all) == 0 || e.Event == timeline.End || e.Event == timeline.Start && !e.Fresh {
+		if len(all) == 0 || e.Kind == observe.End || e.Kind == observe.Start && !e.Fresh {
 			continue
 		}
 		last := all[len(all)-1]
 		of := last
-		switch k := (round{e.Comm, e.Round}); e.Event {
-		case timeline.Fault, timeline.Notice:
+		switch k := (round{e.Comm, e.Round}); e.Kind {
+		case observe.Fault, observe.Notice:
 			if rounds[k] == nil {
 				rounds[k] = last
 			}
 			of = rounds[k]
-		case timeline.Join, timeline.Verdict, timeline.Epoch:
+		case observe.Join, observe.Verdict, observe.Epoch:
 			of = cmp.Or(rounds[k], last)
 		}
 		of.events = append(of.events, e)
-		over = over || e.Event == timeline.Epoch && of == last
+		over = over || e.Kind == observe.Epoch && of == last
 	}
 	all = slices.DeleteFunc(all, (*incident).isNothing)
 	for i, t := range all {
@@ -104,14 +104,14 @@ func (r *run) operates(rank int, from, to int64) bool {
 // isRepaired says whether ranks have repaired a communicator, or restored a checkpoint.
 func (t *incident) isRepaired() bool {
 	return slices.ContainsFunc(t.events, func(e event) bool {
-		return e.Event == timeline.Shrink || e.Event == timeline.Replace || e.Event == timeline.Restore
+		return e.Kind == observe.Shrink || e.Kind == observe.Replace || e.Kind == observe.Restore
 	})
 }
 
 // isNothing says whether ranks have only learned of programs that have ended.
 func (t *incident) isNothing() bool {
 	return !slices.ContainsFunc(t.events, func(e event) bool {
-		return isOfTrouble(e.Event) && !(e.Event == timeline.Death && t.ended[*e.By])
+		return isOfTrouble(e.Kind) && !(e.Kind == observe.Death && t.ended[*e.By])
 	})
 }
 
@@ -121,7 +121,7 @@ func (t *incident) goOn(r *run, limit int64) {
 	t.after = make(map[int]operation)
 	last := make(map[int]int64)
 	for _, e := range t.events {
-		if isOfTrouble(e.Event) {
+		if isOfTrouble(e.Kind) {
 			last[e.Rank] = e.at
 			t.end = max(t.end, e.at)
 		}
@@ -140,12 +140,12 @@ func (t *incident) goOn(r *run, limit int64) {
 
 // died says whether the rank has died.
 func (t *incident) died(rank int) bool {
-	return slices.ContainsFunc(t.events, func(e event) bool { return e.Event == timeline.Dies && e.Rank == rank })
+	return slices.ContainsFunc(t.events, func(e event) bool { return e.Kind == observe.Dies && e.Rank == rank })
 }
 
 // at returns when the rank had its first event of a kind, after the fault.
-func (t *incident) at(rank int, kind timeline.Kind) (after int64, found bool) {
-	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && e.Event == kind })
+func (t *incident) at(rank int, kind observe.Kind) (after int64, found bool) {
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.Rank == rank && e.Kind == kind })
 	if i < 0 {
 		return 0, false
 	}
@@ -155,11 +155,11 @@ func (t *incident) at(rank int, kind timeline.Kind) (after int64, found bool) {
 // arrows returns the notices from one rank to another.
 func (t *incident) arrows() (all [][2]event) {
 	for _, e := range t.events {
-		if e.Event != timeline.Notice || *e.By == e.Rank {
+		if e.Kind != observe.Notice || *e.By == e.Rank {
 			continue
 		}
 		i := slices.IndexFunc(t.events, func(o event) bool {
-			return o.Rank == *e.By && o.Comm == e.Comm && o.Round == e.Round && (o.Event == timeline.Notice || o.Event == timeline.Fault)
+			return o.Rank == *e.By && o.Comm == e.Comm && o.Round == e.Round && (o.Kind == observe.Notice || o.Kind == observe.Fault)
 		})
 		if i >= 0 {
 			from := t.events[i]

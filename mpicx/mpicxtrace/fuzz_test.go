@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // Whatever a file contains, mpicxtrace prints and draws it, or says why it cannot.
 func FuzzFiles(f *testing.F) {
-	const head = `{"format":"` + timeline.Format + `","job":"a","machine":"m","host":"h","pid":1,"clock":"2026-11-23T15:00:00Z"}` + "\n"
+	const head = `{"format":"` + observe.Format + `","job":"a","machine":"m","host":"h","pid":1,"clock":"2026-11-23T15:00:00Z"}` + "\n"
 	const fault = `{"t":50,"run":1,"rank":0,"event":"fault","comm":"world","round":1,"text":"boom"}` + "\n"
 	f.Add([]byte(head))
 	for _, line := range []string{

@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 func main() { os.Exit(trace(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -52,7 +52,7 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	if fs.NArg() != 1 {
 		return usage("%d arguments, expected one directory", fs.NArg())
 	}
-	files, err := timeline.ReadDir(fs.Arg(0))
+	files, err := observe.ReadTimelines(fs.Arg(0))
 	if err != nil {
 		return failed(err)
 	}

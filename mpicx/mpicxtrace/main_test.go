@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -76,7 +76,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 		return solver(ctx, world, recovery.Replace())
 	}, mpicx.WithSpares(1))
 	require.True(t, all[1].Killed)
-	files, err := timeline.ReadDir(dir)
+	files, err := observe.ReadTimelines(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 4, "one of each process")
 	text, chrome, svg := traced(t, dir)
@@ -87,25 +87,25 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 	found := r.incidents()
 	require.Len(t, found, 1)
 	tr := found[0]
-	at := func(rank int, kind timeline.Kind) int64 {
+	at := func(rank int, kind observe.Kind) int64 {
 		t.Helper()
 		after, ok := tr.at(rank, kind)
 		require.True(t, ok, "%s at rank %d in\n%s", kind, rank, text)
 		return after
 	}
-	death := min(at(0, timeline.Death), at(2, timeline.Death)) // the other one, and the spare, may see it later
+	death := min(at(0, observe.Death), at(2, observe.Death)) // the other one, and the spare, may see it later
 	for _, rank := range []int{0, 2} {
-		require.Less(t, at(rank, timeline.Notice), at(rank, timeline.Join))
-		require.Less(t, at(rank, timeline.Join), at(rank, timeline.Verdict))
-		require.Less(t, death, at(rank, timeline.Verdict))
-		require.Less(t, at(rank, timeline.Verdict), at(rank, timeline.Epoch))
-		require.Less(t, at(rank, timeline.Epoch), at(rank, timeline.Replace))
+		require.Less(t, at(rank, observe.Notice), at(rank, observe.Join))
+		require.Less(t, at(rank, observe.Join), at(rank, observe.Verdict))
+		require.Less(t, death, at(rank, observe.Verdict))
+		require.Less(t, at(rank, observe.Verdict), at(rank, observe.Epoch))
+		require.Less(t, at(rank, observe.Epoch), at(rank, observe.Replace))
 	}
 	for _, rank := range []int{0, 2, 3} {
-		require.Less(t, death, at(rank, timeline.Replace))
-		require.Less(t, at(rank, timeline.Replace), at(rank, timeline.Restore))
+		require.Less(t, death, at(rank, observe.Replace))
+		require.Less(t, at(rank, observe.Replace), at(rank, observe.Restore))
 		if o, known := tr.after[rank]; known {
-			require.LessOrEqual(t, at(rank, timeline.Restore), o.begin-tr.begin)
+			require.LessOrEqual(t, at(rank, observe.Restore), o.begin-tr.begin)
 		}
 	}
 	require.NotEmpty(t, tr.after)
@@ -149,10 +149,10 @@ func TestADeathOnAGrid(t *testing.T) {
 	require.Contains(t, string(svg), ">Rank 1 dies, and a spare takes its place<")
 	checkTrace(t, chrome, "rank 0", "rank 1", "rank 2", "spare 3, rank 1")
 	require.Contains(t, checkSVG(t, svg), "replace")
-	files, err := timeline.ReadDir(dir)
+	files, err := observe.ReadTimelines(dir)
 	require.NoError(t, err)
 	r := merge(jobsOf(files)[0], 1)
-	died := r.events[slices.IndexFunc(r.events, func(e event) bool { return e.Event == timeline.Dies })]
+	died := r.events[slices.IndexFunc(r.events, func(e event) bool { return e.Kind == observe.Dies })]
 	for _, o := range r.operations {
 		require.True(t, o.rank != 1 || o.end <= died.at, "%+v, dead at %d", o, died.at)
 	}
@@ -160,15 +160,15 @@ func TestADeathOnAGrid(t *testing.T) {
 
 // What a rank raises when it has continued after a corruption is another error.
 func TestAFaultAfterACorruption(t *testing.T) {
-	corruption := []timeline.Line{
-		{Rank: 0, Event: timeline.Fault, Comm: "world.dup1", Text: "boom", Final: true},
-		{Rank: 0, Event: timeline.Verdict, Comm: "world.dup1", Text: "of boom", Final: true},
-		{Rank: 0, Event: timeline.Epoch, Comm: "world.dup1"},
+	corruption := []observe.Event{
+		{Rank: 0, Kind: observe.Fault, Comm: "world.dup1", Text: "boom", Final: true},
+		{Rank: 0, Kind: observe.Verdict, Comm: "world.dup1", Text: "of boom", Final: true},
+		{Rank: 0, Kind: observe.Epoch, Comm: "world.dup1"},
 	}
-	fault := timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "bang"}
+	fault := observe.Event{Rank: 0, Kind: observe.Fault, Comm: "world", Text: "bang"}
 	require.NotContains(t, told(t, append(corruption, fault)...), "bang")
-	require.Contains(t, told(t, append(corruption, timeline.Line{Rank: 0, Event: timeline.Waited, Op: "Barrier on world", For: 500}, fault)...), "error 2, ")
-	require.Contains(t, told(t, append(corruption, timeline.Line{Rank: 0, Event: timeline.Shrink, Comm: "world.dup1"}, fault)...), "error 2, ")
+	require.Contains(t, told(t, append(corruption, observe.Event{Rank: 0, Kind: observe.Waited, Op: "Barrier on world", For: 500}, fault)...), "error 2, ")
+	require.Contains(t, told(t, append(corruption, observe.Event{Rank: 0, Kind: observe.Shrink, Comm: "world.dup1"}, fault)...), "error 2, ")
 }
 
 // A fresh process is in the tables of the errors since it has begun.
@@ -255,11 +255,11 @@ func TestRunsAndErrorsAreChosen(t *testing.T) {
 
 // MPICH's mpirun does not name its jobs.
 func TestJobsWithoutAName(t *testing.T) {
-	var files []timeline.File
+	var files []observe.File
 	begin := time.Now()
 	for i, rank := range []int{1, 0, 2, 2, 0, 1, 0, 2, 1} { // three jobs of three processes
-		lines := []timeline.Line{{Run: 1, Rank: rank, Event: timeline.Start}, {Run: 2, Rank: rank, Event: timeline.Start}}
-		files = append(files, timeline.File{Name: fmt.Sprint(i), Head: timeline.Head{Job: "launched", Clock: begin.Add(time.Duration(i))}, Lines: lines})
+		lines := []observe.Event{{Run: 1, Rank: rank, Kind: observe.Start}, {Run: 2, Rank: rank, Kind: observe.Start}}
+		files = append(files, observe.File{Name: fmt.Sprint(i), Head: observe.Head{Job: "launched", Clock: begin.Add(time.Duration(i))}, Lines: lines})
 	}
 	jobs := jobsOf(files)
 	require.Len(t, jobs, 3)
@@ -270,12 +270,12 @@ func TestJobsWithoutAName(t *testing.T) {
 }
 
 // told returns the text for a job of one process that has these lines of its ranks.
-func told(t *testing.T, lines ...timeline.Line) string {
+func told(t *testing.T, lines ...observe.Event) string {
 	t.Helper()
 	for i := range lines {
 		lines[i].T, lines[i].Run = int64(i+1)*1000, 1
 	}
-	r := merge(job{files: []timeline.File{{Head: timeline.Head{Machine: "a"}, Lines: lines}}, runs: []int{1}}, 1)
+	r := merge(job{files: []observe.File{{Head: observe.Head{Machine: "a"}, Lines: lines}}, runs: []int{1}}, 1)
 	var text strings.Builder
 	require.NoError(t, writeText(&text, r))
 	return text.String()
@@ -286,19 +286,19 @@ func told(t *testing.T, lines ...timeline.Line) string {
 func TestErrorsOverlap(t *testing.T) {
 	zero, one := 0, 1
 	text := told(t,
-		timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
-		timeline.Line{Rank: 0, Event: timeline.Join, Comm: "world"},
-		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", By: &zero},
-		timeline.Line{Rank: 1, Event: timeline.Join, Comm: "world"},
-		timeline.Line{Rank: 0, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
-		timeline.Line{Rank: 0, Event: timeline.Epoch, Comm: "world"},
-		timeline.Line{Rank: 0, Event: timeline.Dies},
-		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
-		timeline.Line{Rank: 1, Event: timeline.Epoch, Comm: "world"},
-		timeline.Line{Rank: 1, Event: timeline.Death, Comm: "world", By: &zero},
-		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", Round: 1, By: &one},
-		timeline.Line{Rank: 1, Event: timeline.Join, Comm: "world", Round: 1},
-		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Round: 1, Text: "of the death"},
+		observe.Event{Rank: 0, Kind: observe.Fault, Comm: "world", Text: "boom"},
+		observe.Event{Rank: 0, Kind: observe.Join, Comm: "world"},
+		observe.Event{Rank: 1, Kind: observe.Notice, Comm: "world", By: &zero},
+		observe.Event{Rank: 1, Kind: observe.Join, Comm: "world"},
+		observe.Event{Rank: 0, Kind: observe.Verdict, Comm: "world", Text: "of boom"},
+		observe.Event{Rank: 0, Kind: observe.Epoch, Comm: "world"},
+		observe.Event{Rank: 0, Kind: observe.Dies},
+		observe.Event{Rank: 1, Kind: observe.Verdict, Comm: "world", Text: "of boom"},
+		observe.Event{Rank: 1, Kind: observe.Epoch, Comm: "world"},
+		observe.Event{Rank: 1, Kind: observe.Death, Comm: "world", By: &zero},
+		observe.Event{Rank: 1, Kind: observe.Notice, Comm: "world", Round: 1, By: &one},
+		observe.Event{Rank: 1, Kind: observe.Join, Comm: "world", Round: 1},
+		observe.Event{Rank: 1, Kind: observe.Verdict, Comm: "world", Round: 1, Text: "of the death"},
 	)
 	first, second, found := strings.Cut(text, "error 2, ")
 	require.True(t, found, text)
@@ -311,14 +311,14 @@ func TestErrorsOverlap(t *testing.T) {
 // then on. That is an error only if another rank needs it.
 func TestARankHasEnded(t *testing.T) {
 	zero, one := 0, 1
-	ended := []timeline.Line{
-		{Rank: 0, Event: timeline.Fault, Comm: "world.dup1", Text: "boom"},
-		{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
-		{Rank: 0, Event: timeline.Verdict, Comm: "world", Text: "of boom"},
-		{Rank: 0, Event: timeline.Epoch, Comm: "world"},
-		{Rank: 0, Event: timeline.End, Text: "boom"},
-		{Rank: 0, Event: timeline.Dies},
-		{Rank: 1, Event: timeline.Death, Comm: "world", By: &zero},
+	ended := []observe.Event{
+		{Rank: 0, Kind: observe.Fault, Comm: "world.dup1", Text: "boom"},
+		{Rank: 0, Kind: observe.Fault, Comm: "world", Text: "boom"},
+		{Rank: 0, Kind: observe.Verdict, Comm: "world", Text: "of boom"},
+		{Rank: 0, Kind: observe.Epoch, Comm: "world"},
+		{Rank: 0, Kind: observe.End, Text: "boom"},
+		{Rank: 0, Kind: observe.Dies},
+		{Rank: 1, Kind: observe.Death, Comm: "world", By: &zero},
 	}
 	text := told(t, ended...)
 	require.NotContains(t, text, "dies")
@@ -327,10 +327,10 @@ func TestARankHasEnded(t *testing.T) {
 	require.Contains(t, text, "rank 0 raises an error\n")
 	require.Contains(t, text, "rank 0 has ended by an error: boom")
 	text = told(t, append(ended,
-		timeline.Line{Rank: 1, Event: timeline.Notice, Comm: "world", Round: 1, By: &one},
-		timeline.Line{Rank: 1, Event: timeline.Verdict, Comm: "world", Round: 1, Text: "of its end"},
-		timeline.Line{Rank: 1, Event: timeline.Epoch, Comm: "world", Round: 1},
-		timeline.Line{Rank: 1, Event: timeline.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
+		observe.Event{Rank: 1, Kind: observe.Notice, Comm: "world", Round: 1, By: &one},
+		observe.Event{Rank: 1, Kind: observe.Verdict, Comm: "world", Round: 1, Text: "of its end"},
+		observe.Event{Rank: 1, Kind: observe.Epoch, Comm: "world", Round: 1},
+		observe.Event{Rank: 1, Kind: observe.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
 	)...)
 	require.NotContains(t, text, "dies")
 	require.Contains(t, text, "rank 0 has ended and another rank needs it, and the others continue\n")
@@ -353,9 +353,9 @@ func TestAllRanksEndByAnError(t *testing.T) {
 func TestShrinkWithoutADeath(t *testing.T) {
 	zero := 0
 	text := told(t,
-		timeline.Line{Rank: 0, Event: timeline.Fault, Comm: "world", Text: "boom"},
-		timeline.Line{Rank: 0, Event: timeline.Epoch, Comm: "world"},
-		timeline.Line{Rank: 0, Event: timeline.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
+		observe.Event{Rank: 0, Kind: observe.Fault, Comm: "world", Text: "boom"},
+		observe.Event{Rank: 0, Kind: observe.Epoch, Comm: "world"},
+		observe.Event{Rank: 0, Kind: observe.Shrink, Comm: "world", As: &zero, Size: 1, Text: "world.shrink0"},
 	)
 	require.Contains(t, text, "rank 0 raises an error\n")
 }
@@ -374,7 +374,7 @@ func TestClocksOfMachines(t *testing.T) {
 		}
 		return world.Barrier().Wait(ctx)
 	}, mpicx.WithRanks(6), mpicx.WithTimeline(dir)))
-	files, err := timeline.ReadDir(dir)
+	files, err := observe.ReadTimelines(dir)
 	require.NoError(t, err)
 	late := map[string]time.Duration{"a": 0, "b": 17 * time.Second, "c": -3 * time.Millisecond}
 	var j job
@@ -408,9 +408,9 @@ func TestClocksOfMachines(t *testing.T) {
 	joined, told := int64(0), int64(0)
 	for _, e := range merged.events {
 		switch {
-		case e.Event == timeline.Join && e.Round == 2:
+		case e.Kind == observe.Join && e.Round == 2:
 			joined = max(joined, e.at)
-		case e.Event == timeline.Verdict && e.Round == 2 && told == 0:
+		case e.Kind == observe.Verdict && e.Round == 2 && told == 0:
 			told = e.at
 		}
 	}

@@ -8,19 +8,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // A job has the files of one job, and its runs.
 type job struct {
-	files []timeline.File
+	files []observe.File
 	runs  []int // numbers of the runs, ascending
 }
 
 // jobsOf returns the jobs, in the order in which they began. If the launcher has not named
 // them, as MPICH's does not, a job begins when a rank begins that the job before already has.
-func jobsOf(files []timeline.File) (jobs []job) {
-	files = slices.SortedStableFunc(slices.Values(files), func(a, b timeline.File) int { return a.Clock.Compare(b.Clock) })
+func jobsOf(files []observe.File) (jobs []job) {
+	files = slices.SortedStableFunc(slices.Values(files), func(a, b observe.File) int { return a.Clock.Compare(b.Clock) })
 	number, begun := make(map[string]int), make(map[string]map[int]bool)
 	for _, f := range files {
 		if len(f.Lines) == 0 { // it had no rank
@@ -51,9 +51,9 @@ func jobsOf(files []timeline.File) (jobs []job) {
 }
 
 // firstRanks returns the ranks of a process in its first Run.
-func firstRanks(f timeline.File) (ranks []int) {
+func firstRanks(f observe.File) (ranks []int) {
 	for _, l := range f.Lines {
-		if l.Run == 1 && l.Event == timeline.Start {
+		if l.Run == 1 && l.Kind == observe.Start {
 			ranks = append(ranks, l.Rank)
 		}
 	}
@@ -62,7 +62,7 @@ func firstRanks(f timeline.File) (ranks []int) {
 
 // An event is a line, with its time in the whole job.
 type event struct {
-	timeline.Line
+	observe.Event
 	at      int64 // nanoseconds after the first event
 	follows bool  // of a fault: the rank has passed on an error of a communicator, as one of another
 }
@@ -112,10 +112,10 @@ func merge(j job, number int) *run {
 	r := &run{number: number}
 	offsets := r.align(j)
 	first := int64(math.MaxInt64)
-	at := func(f timeline.File, l timeline.Line) int64 {
+	at := func(f observe.File, l observe.Event) int64 {
 		return f.Clock.UnixNano() + offsets[f.Machine] + l.T
 	}
-	each := func(do func(f timeline.File, l timeline.Line)) {
+	each := func(do func(f observe.File, l observe.Event)) {
 		for _, f := range j.files {
 			for _, l := range f.Lines {
 				if l.Run == number {
@@ -124,7 +124,7 @@ func merge(j job, number int) *run {
 			}
 		}
 	}
-	each(func(f timeline.File, l timeline.Line) { first = min(first, at(f, l)-l.For) })
+	each(func(f observe.File, l observe.Event) { first = min(first, at(f, l)-l.For) })
 	r.begin = time.Unix(0, first)
 	ranks := make(map[int]*rank)
 	type id struct {
@@ -133,21 +133,21 @@ func merge(j job, number int) *run {
 	}
 	open := make(map[id]operation)
 	ends := make(map[int]int64)
-	each(func(f timeline.File, l timeline.Line) {
+	each(func(f observe.File, l observe.Event) {
 		t := at(f, l) - first
 		if ranks[l.Rank] == nil {
 			ranks[l.Rank] = &rank{id: l.Rank, as: -1}
 		}
 		ends[l.Rank] = max(ends[l.Rank], t)
-		switch l.Event {
-		case timeline.Wait:
+		switch l.Kind {
+		case observe.Wait:
 			open[id{f.Name, l.ID}] = operation{l.Rank, l.Op, t, 0, true}
 			return
-		case timeline.Waited:
+		case observe.Waited:
 			delete(open, id{f.Name, l.ID})
 			r.operations = append(r.operations, operation{l.Rank, l.Op, t - l.For, t, false})
 			return
-		case timeline.Start:
+		case observe.Start:
 			ranks[l.Rank].begin = t
 			switch {
 			case l.Spare:
@@ -155,14 +155,14 @@ func merge(j job, number int) *run {
 			case l.Fresh:
 				ranks[l.Rank].rescue = fresh
 			}
-		case timeline.Replace:
+		case observe.Replace:
 			ranks[l.Rank].as = *l.As
-		case timeline.End:
+		case observe.End:
 			ranks[l.Rank].ended = true
-		case timeline.Repair:
+		case observe.Repair:
 			return
 		}
-		r.events = append(r.events, event{Line: l, at: t})
+		r.events = append(r.events, event{Event: l, at: t})
 	})
 	slices.SortStableFunc(r.events, byTime)
 	for _, o := range open { // of a rank that was killed
@@ -174,7 +174,7 @@ func merge(j job, number int) *run {
 	slices.SortStableFunc(r.events, byTime)
 	died := make(map[int]int64)
 	for _, e := range r.events {
-		if e.Event == timeline.Dies {
+		if e.Kind == observe.Dies {
 			died[e.Rank] = e.at
 		}
 	}
@@ -198,10 +198,10 @@ func byTime(a, b event) int { return cmp.Compare(a.at, b.at) }
 func (r *run) tidy(ends map[int]int64) {
 	said, dead := make(map[int]bool), make(map[int]bool)
 	for _, e := range r.events {
-		switch e.Event {
-		case timeline.Dies, timeline.End:
+		switch e.Kind {
+		case observe.Dies, observe.End:
 			said[e.Rank] = true
-		case timeline.Death:
+		case observe.Death:
 			dead[*e.By] = true
 		}
 	}
@@ -213,23 +213,23 @@ func (r *run) tidy(ends map[int]int64) {
 	over := r.ended()
 	known, own := make(map[of]bool), make(map[of]bool)
 	r.events = slices.DeleteFunc(r.events, func(e event) bool {
-		switch e.Event {
-		case timeline.Dies:
+		switch e.Kind {
+		case observe.Dies:
 			return over[e.Rank]
-		case timeline.Fault:
+		case observe.Fault:
 			own[of{e.Rank, 0, e.Comm, e.Round}] = true
-		case timeline.Death:
+		case observe.Death:
 			k := of{rank: e.Rank, by: *e.By}
 			defer func() { known[k] = true }()
 			return known[k]
-		case timeline.Notice:
+		case observe.Notice:
 			return *e.By == e.Rank && own[of{e.Rank, 0, e.Comm, e.Round}]
 		}
 		return false
 	})
 	for _, rk := range r.ranks {
 		if end, wrote := ends[rk.id]; wrote && dead[rk.id] && !said[rk.id] {
-			r.events = append(r.events, event{Line: timeline.Line{Event: timeline.Dies, Rank: rk.id, Text: "killed; this is its last event"}, at: end})
+			r.events = append(r.events, event{Event: observe.Event{Kind: observe.Dies, Rank: rk.id, Text: "killed; this is its last event"}, at: end})
 		}
 	}
 }

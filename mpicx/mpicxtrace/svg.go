@@ -8,7 +8,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // A mark says how an event is drawn: with colours that colour-blind readers can distinguish
@@ -16,10 +16,10 @@ import (
 type mark struct {
 	name, colour, shape string
 	row                 int
-	kinds               []timeline.Kind
+	kinds               []observe.Kind
 }
 
-const firstAfter timeline.Kind = "first operation after"
+const firstAfter observe.Kind = "first operation after"
 
 // Shapes of marks, with the event at 0, 0. They have the colour of the mark: cross and ring as lines, the others filled.
 const (
@@ -34,16 +34,16 @@ const (
 )
 
 var marks = []mark{
-	{"fault", "#D55E00", cross, 0, []timeline.Kind{timeline.Fault, timeline.Dies}},
-	{"death", "#000000", diamond, 0, []timeline.Kind{timeline.Death, timeline.Revoke}},
-	{"notice", "#E69F00", down, 1, []timeline.Kind{timeline.Notice}},
-	{"join", "#56B4E9", circle, 2, []timeline.Kind{timeline.Join}},
-	{"verdict", "#0072B2", square, 1, []timeline.Kind{timeline.Verdict}},
-	{"epoch", "#009E73", bar, 0, []timeline.Kind{timeline.Epoch}},
-	{"agree", "#999999", ring, 2, []timeline.Kind{timeline.Agree}},
-	{"replace, shrink", "#CC79A7", diamond, 0, []timeline.Kind{timeline.Replace, timeline.Shrink}},
-	{"restore", "#F0E442", square, 1, []timeline.Kind{timeline.Restore}},
-	{"first operation after", "#009E73", toRight, 0, []timeline.Kind{firstAfter}},
+	{"fault", "#D55E00", cross, 0, []observe.Kind{observe.Fault, observe.Dies}},
+	{"death", "#000000", diamond, 0, []observe.Kind{observe.Death, observe.Revoke}},
+	{"notice", "#E69F00", down, 1, []observe.Kind{observe.Notice}},
+	{"join", "#56B4E9", circle, 2, []observe.Kind{observe.Join}},
+	{"verdict", "#0072B2", square, 1, []observe.Kind{observe.Verdict}},
+	{"epoch", "#009E73", bar, 0, []observe.Kind{observe.Epoch}},
+	{"agree", "#999999", ring, 2, []observe.Kind{observe.Agree}},
+	{"replace, shrink", "#CC79A7", diamond, 0, []observe.Kind{observe.Replace, observe.Shrink}},
+	{"restore", "#F0E442", square, 1, []observe.Kind{observe.Restore}},
+	{"first operation after", "#009E73", toRight, 0, []observe.Kind{firstAfter}},
 }
 
 // Lengths in pixels.
@@ -126,8 +126,8 @@ func (t *incident) panels(r *run) []panelOf {
 	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
 	told := 0.0
 	for _, e := range t.events {
-		switch e.Event {
-		case timeline.Death, timeline.Revoke, timeline.Notice, timeline.Join, timeline.Verdict, timeline.Epoch:
+		switch e.Kind {
+		case observe.Death, observe.Revoke, observe.Notice, observe.Join, observe.Verdict, observe.Epoch:
 			if at := float64(e.at - t.begin); at < span {
 				told = max(told, at)
 			}
@@ -216,7 +216,7 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 		title string
 	}
 	var all []drawn
-	add := func(kind timeline.Kind, at int64, rank int, title string) {
+	add := func(kind observe.Kind, at int64, rank int, title string) {
 		i := slices.IndexFunc(marks, func(m mark) bool { return slices.Contains(m.kinds, kind) })
 		if t := float64(at - p.t.begin); i >= 0 && t >= panel.from && t <= panel.to {
 			all = append(all, drawn{marks[i], t, rank, title})
@@ -226,11 +226,11 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 		if e.follows {
 			continue
 		}
-		title := fmt.Sprintf("%s at rank %d, %s", e.Event, e.Rank, micros(e.at-p.t.begin)+" µs")
+		title := fmt.Sprintf("%s at rank %d, %s", e.Kind, e.Rank, micros(e.at-p.t.begin)+" µs")
 		if e.Comm != "" {
 			title += ", on " + e.Comm
 		}
-		add(e.Event, e.at, e.Rank, title)
+		add(e.Kind, e.at, e.Rank, title)
 	}
 	for rank, o := range p.t.after {
 		add(firstAfter, o.begin, rank, fmt.Sprintf("first operation after, at rank %d: %s", rank, o.name))

@@ -9,13 +9,13 @@ import (
 	"text/tabwriter"
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
-	"github.com/mpicx/go-mpicx/internal/timeline"
+	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
 // columns are the kinds of events that have a column in a table.
-var columns = []timeline.Kind{
-	timeline.Death, timeline.Revoke, timeline.Notice, timeline.Join, timeline.Verdict, timeline.Epoch,
-	timeline.Shrink, timeline.Start, timeline.Replace, timeline.Restore,
+var columns = []observe.Kind{
+	observe.Death, observe.Revoke, observe.Notice, observe.Join, observe.Verdict, observe.Epoch,
+	observe.Shrink, observe.Start, observe.Replace, observe.Restore,
 }
 
 // writeText prints what happened, when, and at which ranks.
@@ -41,7 +41,7 @@ func writeText(w io.Writer, r *run) error {
 		t.table(p)
 	}
 	for _, e := range r.events {
-		if e.Event == timeline.End && e.Text != "" {
+		if e.Kind == observe.End && e.Text != "" {
 			fmt.Fprintf(p, "\nrank %d has ended by an error: %s", e.Rank, e.Text)
 		}
 	}
@@ -61,21 +61,21 @@ func (t *incident) summary() string {
 	var dead, faulty []int
 	died, how := false, "" // only a repair after a death says how the others continue
 	for _, e := range t.events {
-		switch e.Event {
-		case timeline.Dies:
+		switch e.Kind {
+		case observe.Dies:
 			dead, died = append(dead, e.Rank), true
-		case timeline.Death:
+		case observe.Death:
 			died = true
-		case timeline.Fault:
+		case observe.Fault:
 			if !e.follows && !slices.Contains(faulty, e.Rank) { // on several communicators
 				faulty = append(faulty, e.Rank)
 			}
-		case timeline.Replace:
+		case observe.Replace:
 			how = ", and a " + t.rescue + " takes its place"
 			if len(dead) > 1 {
 				how = ", and " + t.rescue + "s take their places"
 			}
-		case timeline.Shrink:
+		case observe.Shrink:
 			how = ", and the others continue"
 		}
 	}
@@ -93,13 +93,13 @@ func (t *incident) summary() string {
 	}
 	if len(parts) == 0 {
 		for _, e := range t.events {
-			if e.Event == timeline.Death && t.ended[*e.By] {
+			if e.Kind == observe.Death && t.ended[*e.By] {
 				return fmt.Sprintf("rank %d has ended and another rank needs it%s", *e.By, how)
-			} else if e.Event == timeline.Death {
+			} else if e.Kind == observe.Death {
 				return fmt.Sprintf("rank %d has died%s", *e.By, how)
 			}
 		}
-		return fmt.Sprintf("%s at rank %d", t.events[0].Event, t.events[0].Rank)
+		return fmt.Sprintf("%s at rank %d", t.events[0].Kind, t.events[0].Rank)
 	}
 	return strings.Join(parts, ", ") + how
 }
@@ -116,17 +116,17 @@ func (t *incident) texts() (all []string) {
 	known := make(map[string]bool)
 	for _, e := range t.events {
 		text := ""
-		switch e.Event {
-		case timeline.Dies:
+		switch e.Kind {
+		case observe.Dies:
 			if e.Text != "" {
 				text = fmt.Sprintf("rank %d: %s", e.Rank, e.Text)
 			}
-		case timeline.Fault:
+		case observe.Fault:
 			if e.follows {
 				continue
 			}
 			text = fmt.Sprintf("rank %d raises on %s: %s", e.Rank, e.Comm, e.Text)
-		case timeline.Verdict:
+		case observe.Verdict:
 			text = fmt.Sprintf("verdict on %s: %s", e.Comm, e.Text)
 		}
 		if text != "" && !known[text] {
@@ -140,7 +140,7 @@ func (t *incident) texts() (all []string) {
 // table prints a row for each rank: when it had the first event of each kind, after the fault.
 func (t *incident) table(p io.Writer) {
 	w := tabwriter.NewWriter(p, 0, 0, 2, ' ', tabwriter.AlignRight)
-	used := slices.DeleteFunc(slices.Clone(columns), func(c timeline.Kind) bool {
+	used := slices.DeleteFunc(slices.Clone(columns), func(c observe.Kind) bool {
 		return !slices.ContainsFunc(t.ranks, func(k *rank) bool { _, found := t.at(k.id, c); return found })
 	})
 	fmt.Fprint(w, "µs after the fault\t")

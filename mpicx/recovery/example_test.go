@@ -108,6 +108,6 @@ func ExampleRun_levels() {
 	fmt.Println(err)
 	// Output:
 	// ranks 2 and 3: mpicx: error propagated from rank 1: a small inconsistency
-	// all: mpicx: error propagated from ranks 2-3: recovery: given up after 2 attempts: mpicx: error propagated from rank 1: a great one
+	// all: mpicx: error propagated from ranks 2, 3: recovery: given up after 2 attempts: mpicx: error propagated from rank 1: a great one
 	// <nil>
 }

@@ -21,7 +21,7 @@ func TestMainNeedsULFM(t *testing.T) {
 		stderr string
 	}{
 		{nil, 0, ""},
-		{errors.New("a bug"), 1, "name: ranks 0-1: a bug\n"},
+		{errors.New("a bug"), 1, "name: ranks 0, 1: a bug\n"},
 	} {
 		var stdout, stderr bytes.Buffer
 		exit := run("name", 3, func(_ context.Context, world *mpicx.Comm, out *Lines) error {

@@ -200,9 +200,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		m.ulfm.Lose(sortedCopy(m.Failed()))
 	case ledger.Complete:
 		for _, d := range o.Family {
-			if m := ownerOf(d); m.ulfm != nil {
-				m.ulfm.Complete(o.Error.Verdict.Settled)
-			}
+			ownerOf(d).ulfm.Complete(o.Error.Verdict.Settled)
 		}
 		p.meanwhile(o)
 		p.feed(o.Comm.Settled)

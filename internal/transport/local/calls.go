@@ -5,7 +5,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Call counts a collective call.
 func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
 	c.own.mu.Lock()
 	number, odd := c.own.Call(e, w)
@@ -17,14 +16,12 @@ func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
 	return number
 }
 
-// Called returns the latest collective call.
 func (c *Comm) Called() (number int, w signature.Word) {
 	c.own.mu.Lock()
 	defer c.own.mu.Unlock()
 	return c.own.Called()
 }
 
-// Mismatch returns the error with which this rank is halted, or nil.
 func (c *Comm) Mismatch() error {
 	if !c.own.IsHalted() {
 		return nil

@@ -233,13 +233,9 @@ func end(list *transport.Request, err error) {
 	}
 }
 
-// Die ends this process.
-func (c *Comm) Die() { c.own.process.die() }
-
-// Leave says that this rank's program has ended.
+func (c *Comm) Die()            { c.own.process.die() }
 func (c *Comm) Leave(dies bool) { c.own.process.leave(c.comm.job, dies) }
 
-// HasReturned says whether the program of a member has ended.
 func (c *Comm) HasReturned(rank int) bool { return c.comm.sides[rank].process.left.Load() }
 
 // awaits counts a request that waits for s's rank. It returns false if the rank's process has left:

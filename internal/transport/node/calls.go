@@ -5,7 +5,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Call counts a collective call.
 func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	c.e.lock()
 	defer c.e.unlock()
@@ -16,14 +15,12 @@ func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	return number
 }
 
-// Called returns the latest collective call.
 func (c *comm) Called() (number int, w signature.Word) {
 	c.e.lock()
 	defer c.e.unlock()
 	return c.Matcher.Called()
 }
 
-// Mismatch returns the error with which this rank is halted.
 func (c *comm) Mismatch() error {
 	if !c.IsHalted() {
 		return nil

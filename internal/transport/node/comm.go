@@ -19,7 +19,8 @@ const (
 )
 
 // comm is this process's side of a communicator. The engine's mu protects it. The epochs of the
-// Matcher change with mu, and are read without it.
+// Matcher change with mu, and are read without it. Package transport documents the methods of its
+// interfaces.
 type comm struct {
 	e        *engine
 	context  contextID
@@ -122,18 +123,15 @@ func (c *comm) process(rank int) int {
 }
 
 func (c *comm) Features() transport.Features {
-	return transport.Features{Name: c.e.name, CancelSend: true, Deaths: c.e.mortal}
+	return transport.Features{Name: c.e.name, Deaths: c.e.mortal}
 }
 
-// Await makes progress until w is woken or ended is closed.
 func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	return c.e.await(w, ended)
 }
 
-// Glance makes progress for a moment.
 func (c *comm) Glance() { c.e.glance() }
 
-// Failed returns the error of the fabric after which no message moves any more.
 func (c *comm) Failed() error {
 	if !c.e.over.Load() {
 		return nil
@@ -143,7 +141,6 @@ func (c *comm) Failed() error {
 	return c.e.err
 }
 
-// OnFailure makes the engine call told when the fabric has failed, at once if it has already.
 func (c *comm) OnFailure(told func(error)) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -153,7 +150,6 @@ func (c *comm) OnFailure(told func(error)) {
 	}
 }
 
-// Watch makes the engine make progress more often while no goroutine is in Await.
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))
 	if n > 0 {
@@ -161,7 +157,6 @@ func (c *comm) Watch(n int) {
 	}
 }
 
-// Doze makes the engine make progress less often while nothing happens.
 func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
 
 // rankIn returns the rank of a process, or -1 if it is not a member.
@@ -253,7 +248,6 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 	c.e.end(r, r.Err)
 }
 
-// Advance begins the next epoch.
 func (c *comm) Advance(generation int, cause error) {
 	c.e.lock()
 	c.endAll(c.Matcher.Advance(generation, cause), cause)
@@ -266,7 +260,6 @@ func (c *comm) Quiesce(then func()) {
 	c.e.unlock()
 }
 
-// Revoke ends all requests, now and later.
 func (c *comm) Revoke(cause error) {
 	c.e.lock()
 	c.endAll(c.Matcher.Revoke(cause), cause)
@@ -331,23 +324,16 @@ func (c *comm) Close() error {
 	return nil
 }
 
-// Die kills this process.
-func (c *comm) Die() {
-	c.e.fabric.Kill()
-}
+func (c *comm) Die() { c.e.fabric.Kill() }
 
-// Leave says that this process's program has ended.
 func (c *comm) Leave(dies bool) {
 	c.e.lock()
 	c.e.leave(c.liveness, dies)
 	c.e.unlock()
 }
 
-// HasReturned says whether the process of a rank has said that its program has ended. It needs no
-// lock.
 func (c *comm) HasReturned(rank int) bool { return c.liveness.left[c.process(rank)].Load() }
 
-// EachPending visits the requests that have not ended.
 func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()
@@ -368,7 +354,6 @@ func (c *comm) Kept() int {
 	return c.Arrived.Len() + c.Probed.Len()
 }
 
-// EachUnreceived visits the waiting messages.
 func (c *comm) EachUnreceived(visit func(transport.Status)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()

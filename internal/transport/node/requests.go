@@ -78,16 +78,10 @@ func (c *comm) barred(r *transport.Request) error {
 	return err
 }
 
-// Irecv takes a message that has come, or waits for one.
-func (c *comm) Irecv(r *transport.Request) { c.begin(r, transport.Receiving) }
-
-// Probe looks for a message that has come, or waits for one.
-func (c *comm) Probe(r *transport.Request) { c.begin(r, transport.Probing) }
-
-// Mprobe takes a message that has come, or waits for one.
+func (c *comm) Irecv(r *transport.Request)  { c.begin(r, transport.Receiving) }
+func (c *comm) Probe(r *transport.Request)  { c.begin(r, transport.Probing) }
 func (c *comm) Mprobe(r *transport.Request) { c.begin(r, transport.Mprobing) }
 
-// Mrecv receives the message that the Mprobe of r has taken.
 func (c *comm) Mrecv(r *transport.Request) {
 	e := c.e
 	e.lock()
@@ -140,8 +134,7 @@ func (c *comm) Start(rs []transport.Request) (ended int) {
 		c.matchOrPost(r)
 	}
 	for i := range rs {
-		r := &rs[i]
-		c.lookFor(r)
+		c.lookFor(&rs[i])
 	}
 	for i := range rs {
 		r := &rs[i]

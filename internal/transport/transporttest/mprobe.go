@@ -152,9 +152,6 @@ func mprobeCancel(s *side) {
 }
 
 func mprobeCancelledSend(s *side) {
-	if !s.Features().CancelSend {
-		return
-	}
 	for _, size := range []int{small, large} {
 		send := s.ssend(s.right(), 2, payload(size, 1))
 		taken := s.mprobe(s.left(), 2)

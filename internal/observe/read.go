@@ -1,4 +1,4 @@
-package timeline
+package observe
 
 import (
 	"bytes"
@@ -8,18 +8,32 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
+
+// Format is the format in a Head.
+const Format = "mpicx timeline 1"
+
+// A Head describes the process whose lines a file has.
+type Head struct {
+	Format  string    `json:"format"`
+	Job     string    `json:"job"`     // the same in all files of a job; "": unknown
+	Machine string    `json:"machine"` // processes with the same one share a clock
+	Host    string    `json:"host"`
+	PID     int       `json:"pid"`
+	Clock   time.Time `json:"clock"` // the time at which T is 0, by the machine's clock
+}
 
 // A File has the contents of a file: its lines ordered by their times, and lines of the same
 // time in the order of the file.
 type File struct {
 	Name string
 	Head
-	Lines []Line
+	Lines []Event
 }
 
-// ReadDir reads all files in a directory. It ignores files of other formats.
-func ReadDir(dir string) ([]File, error) {
+// ReadTimelines reads all files in a directory. It ignores files of other formats.
+func ReadTimelines(dir string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -34,7 +48,7 @@ func ReadDir(dir string) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if f, ok := Read(b); ok {
+		if f, ok := ReadTimeline(b); ok {
 			f.Name = name
 			all = append(all, f)
 		}
@@ -45,25 +59,25 @@ func ReadDir(dir string) ([]File, error) {
 	return all, nil
 }
 
-// Read reads a file, and skips text that is not a line. It returns false if there is no Head.
-func Read(b []byte) (f File, ok bool) {
+// ReadTimeline reads a file, and skips text that is not a line. It returns false if there is no Head.
+func ReadTimeline(b []byte) (f File, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	if json.Unmarshal(first, &f.Head) != nil || f.Format != Format {
 		return f, false
 	}
 	for text := range bytes.Lines(rest) {
-		var l Line
+		var l Event
 		if json.Unmarshal(text, &l) == nil && l.isWhole() {
 			f.Lines = append(f.Lines, l)
 		}
 	}
-	slices.SortStableFunc(f.Lines, func(a, b Line) int { return cmp.Compare(a.T, b.T) })
+	slices.SortStableFunc(f.Lines, func(a, b Event) int { return cmp.Compare(a.T, b.T) })
 	return f, true
 }
 
 // isWhole says whether the line has all fields that its kind needs.
-func (l *Line) isWhole() bool {
-	switch l.Event {
+func (l *Event) isWhole() bool {
+	switch l.Kind {
 	case "":
 		return false
 	case Death, Notice, Revoke:

@@ -1,8 +1,9 @@
-// Package timeline reads and writes the files in which processes record the operations, errors
-// and repairs of their ranks. It must never know communicators, or how a timeline is drawn.
+// Package observe shows people what a rank does: its events, in a log, an execution trace and a
+// timeline; the operations that it is in; and the mistakes that its program has not noticed. It must
+// never know package mpicx's communicators, nor how a timeline is drawn.
 //
-// A process has one file in a directory. Its first line is a [Head], each other line is a
-// [Line], as JSON. A line is written by one write(2) when its event happens, and nothing is
+// A process has one timeline in a directory, a file. Its first line is a [Head], each other line is an
+// [Event], as JSON. A line is written by one write(2) when its event happens, and nothing is
 // kept in the process. A SIGKILL can therefore cut off only the last line. (A machine that
 // loses power may lose what its kernel has not yet written to the disk.)
 //
@@ -11,4 +12,4 @@
 // older one, so a file stays small no matter how long the program runs. Its lines are not
 // always in the order of their times. What is left of a line that was partly overwritten is not
 // JSON: a reader skips it.
-package timeline
+package observe

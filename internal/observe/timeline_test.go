@@ -1,4 +1,4 @@
-package timeline
+package observe
 
 import (
 	"errors"
@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func open(t *testing.T, dir string) *Writer {
-	w, _, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+func open(t *testing.T, dir string) *Timeline {
+	w, _, err := OpenTimeline(dir, "", func(err error) { require.NoError(t, err) })
 	require.NoError(t, err)
 	return w
 }
 
 func read(t *testing.T, dir string) File {
-	files, err := ReadDir(dir)
+	files, err := ReadTimelines(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	return files[0]
@@ -27,11 +27,11 @@ func read(t *testing.T, dir string) File {
 func TestAProcessHasOneFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "[here]")
 	for run := 1; run <= 3; run++ {
-		w, n, err := Open(dir, "job", func(error) {})
+		w, n, err := OpenTimeline(dir, "job", func(error) {})
 		require.NoError(t, err)
 		require.Equal(t, run, n)
 		rank := 7
-		w.Write(Line{Run: n, Rank: run, Event: Notice, By: &rank, Text: "\"{é\n"})
+		w.write(Event{Run: n, Rank: run, Kind: Notice, By: &rank, Text: "\"{é\n"})
 		w.Close()
 	}
 	f := read(t, dir)
@@ -49,12 +49,12 @@ func TestAProcessHasOneFile(t *testing.T) {
 func TestAFileThatWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made")
 	for run := 1; run <= 3; run++ {
-		w, n, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+		w, n, err := OpenTimeline(dir, "", func(err error) { require.NoError(t, err) })
 		require.NoError(t, err)
 		require.Equal(t, run, n)
 		for range 3 {
-			w.Write(Line{Run: n, Event: Wait, Op: "Barrier"})
-			w.Write(Line{Run: n, Event: Join})
+			w.write(Event{Run: n, Kind: Wait, Op: "Barrier"})
+			w.write(Event{Run: n, Kind: Join})
 		}
 		w.Close()
 		f := read(t, dir)
@@ -64,14 +64,14 @@ func TestAFileThatWasRemoved(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(dir, nil, 0o600))
 	for range 2 { // in place of the directory
-		_, _, err := Open(dir, "", nil)
+		_, _, err := OpenTimeline(dir, "", nil)
 		require.ErrorContains(t, err, dir)
 	}
 	require.NoError(t, os.Remove(dir))
-	w, n, err := Open(dir, "", func(err error) { require.NoError(t, err) })
+	w, n, err := OpenTimeline(dir, "", func(err error) { require.NoError(t, err) })
 	require.NoError(t, err)
 	require.Equal(t, 4, n)
-	w.Write(Line{Run: n, Event: Join})
+	w.write(Event{Run: n, Kind: Join})
 	w.Close()
 	require.Len(t, read(t, dir).Lines, 1)
 }
@@ -86,7 +86,7 @@ func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
 	at := int64(0)
 	write := func(kind Kind) {
 		at++
-		w.Write(Line{T: at, Run: 1, Event: kind, Op: fmt.Sprintf("Allreduce #%d on world", at*at)})
+		w.write(Event{T: at, Run: 1, Kind: kind, Op: fmt.Sprintf("Allreduce #%d on world", at*at)})
 	}
 	for range errors {
 		for range between {
@@ -99,12 +99,12 @@ func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
 	}
 	info, err := os.Stat(w.name)
 	require.NoError(t, err)
-	require.Less(t, info.Size(), int64((errors+1)*(Before+After+1000)))
+	require.Less(t, info.Size(), int64((errors+1)*(keptBefore+keptAfter+1000)))
 	f := read(t, dir)
 	var faults []int
 	for i, l := range f.Lines {
 		require.Equal(t, fmt.Sprintf("Allreduce #%d on world", l.T*l.T), l.Op, "a line is whole")
-		if l.Event == Fault {
+		if l.Kind == Fault {
 			faults = append(faults, i)
 		}
 	}
@@ -122,7 +122,7 @@ func TestALineThatIsCutOff(t *testing.T) {
 	dir := t.TempDir()
 	w := open(t, dir)
 	for rank := range 3 {
-		w.Write(Line{Run: 1, Rank: rank, Event: Join, Comm: "world"})
+		w.write(Event{Run: 1, Rank: rank, Kind: Join, Comm: "world"})
 	}
 	w.Close()
 	b, err := os.ReadFile(w.name)
@@ -132,7 +132,7 @@ func TestALineThatIsCutOff(t *testing.T) {
 		if n > 0 && b[n-1] == '}' { // a line may lack only its end
 			whole++
 		}
-		f, ok := Read(b[:n])
+		f, ok := ReadTimeline(b[:n])
 		require.Equal(t, whole > 0, ok, "%d bytes", n)
 		require.Len(t, f.Lines, max(whole-1, 0), "%d bytes", n)
 		last = len(f.Lines)
@@ -154,13 +154,13 @@ func (d *fullDisk) WriteAt(b []byte, _ int64) (int, error) {
 
 func TestAFullDiskIsToldOnce(t *testing.T) {
 	var told []error
-	w := &Writer{file: &fullDisk{2}, start: -1, users: 1, warn: func(err error) { told = append(told, err) }}
+	w := &Timeline{file: &fullDisk{2}, start: -1, users: 1, warn: func(err error) { told = append(told, err) }}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 10 {
-				w.Write(Line{Run: 1, Event: Wait, ID: w.ID()})
-				w.Write(Line{Run: 1, Event: Join})
+				w.write(Event{Run: 1, Kind: Wait, ID: w.ids.Add(1)})
+				w.write(Event{Run: 1, Kind: Join})
 			}
 		})
 	}
@@ -172,8 +172,8 @@ func TestAFullDiskIsToldOnce(t *testing.T) {
 func TestADirectoryThatCantBe(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(name, nil, 0o600))
-	_, _, err := Open(name, "", nil)
+	_, _, err := OpenTimeline(name, "", nil)
 	require.ErrorContains(t, err, name)
-	_, err = ReadDir(t.TempDir())
+	_, err = ReadTimelines(t.TempDir())
 	require.ErrorContains(t, err, "no timeline")
 }

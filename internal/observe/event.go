@@ -1,24 +1,9 @@
-package timeline
+package observe
 
-import "time"
-
-// Format is the format in a Head.
-const Format = "mpicx timeline 1"
-
-// A Head describes the process whose lines a file has.
-type Head struct {
-	Format  string    `json:"format"`
-	Job     string    `json:"job"`     // the same in all files of a job; "": unknown
-	Machine string    `json:"machine"` // processes with the same one share a clock
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	Clock   time.Time `json:"clock"` // the time at which T is 0, by the machine's clock
-}
-
-// A Kind is the kind of event of a line.
+// A Kind is the kind of an Event.
 type Kind string
 
-// The kinds of lines.
+// The kinds of events.
 const (
 	Start  Kind = "start"  // the rank begins: Size, and whether it is a Spare or Fresh
 	End    Kind = "end"    // the rank's program has ended, by the error Text if there is one
@@ -43,16 +28,16 @@ const (
 	Mark    Kind = "mark"    // the program says Text
 )
 
-// isOperation says whether lines of the kind may be overwritten.
+// isOperation says whether lines of the kind may be overwritten in a timeline.
 func (k Kind) isOperation() bool { return k == Wait || k == Waited || k == Repair || k == Agree }
 
-// A Line is an event of one rank. Ranks are numbers in the job, where spares and fresh ranks
-// come after the others.
-type Line struct {
+// An Event is what has happened to one rank. Ranks are numbers in the job, where spares and fresh
+// ranks come after the others.
+type Event struct {
 	T     int64  `json:"t"`   // nanoseconds after the Head's Clock, by a clock that never jumps
 	Run   int    `json:"run"` // number of the process's Run: 1 is the first
 	Rank  int    `json:"rank"`
-	Event Kind   `json:"event"`
+	Kind  Kind   `json:"event"`
 	ID    int64  `json:"id,omitempty"`  // of a Wait, and its Waited
 	For   int64  `json:"for,omitempty"` // nanoseconds
 	Op    string `json:"op,omitempty"`
@@ -66,4 +51,9 @@ type Line struct {
 	Fresh bool   `json:"fresh,omitempty"` // a fresh rank
 	As    *int   `json:"as,omitempty"`
 	Text  string `json:"text,omitempty"`
+
+	// These are in the log only.
+
+	Code     int `json:"-"` // of a Fault
+	Failures int `json:"-"` // the number of failures in a Verdict
 }

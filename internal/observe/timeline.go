@@ -1,4 +1,4 @@
-package timeline
+package observe
 
 import (
 	"encoding/json"
@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// After and Before say which operations are kept: the first After bytes after each other event,
-// and the last Before bytes before it.
+// These say which operations are kept: the first keptAfter bytes after each other event, and the last
+// keptBefore bytes before it.
 const (
-	After  = 1 << 16
-	Before = 1 << 20
+	keptAfter  = 1 << 16
+	keptBefore = 1 << 20
 )
 
-// A Writer writes the file of a process. Many goroutines may use it.
-type Writer struct {
+// A Timeline writes the file of a process. Many goroutines may use it.
+type Timeline struct {
 	name  string
 	clock time.Time // T is counted from here
 	ids   atomic.Int64
@@ -32,7 +32,7 @@ type Writer struct {
 	runs   int
 	failed bool
 	// The next line goes to at. If at is before end, it replaces older lines, from start on:
-	// start is the position of the first line behind kept, once there are Before bytes of them.
+	// start is the position of the first line behind kept, once there are keptBefore bytes of them.
 	// It is -1 until there is one.
 	at, end, kept, start int64
 }
@@ -42,31 +42,31 @@ type file interface {
 	io.Closer
 }
 
-// writers are the Writers of this process, by directory.
-var writers struct {
+// timelines are the Timelines of this process, by directory.
+var timelines struct {
 	sync.Mutex
-	in map[string]*Writer
+	in map[string]*Timeline
 }
 
-// Open opens this process's file in a directory, which it makes if necessary. Each call returns
-// the same Writer. Open calls warn once if a write fails; the rest is then missing.
-func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
+// OpenTimeline opens this process's file in a directory, which it makes if necessary. Each call returns
+// the same Timeline. It calls warn once if a write fails; the rest is then missing.
+func OpenTimeline(dir, job string, warn func(error)) (w *Timeline, run int, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
 		return nil, 0, err
 	}
-	writers.Lock()
-	defer writers.Unlock()
-	w = writers.in[dir]
+	timelines.Lock()
+	defer timelines.Unlock()
+	w = timelines.in[dir]
 	if w == nil {
-		w = &Writer{clock: time.Now(), warn: warn}
+		w = &Timeline{clock: time.Now(), warn: warn}
 		if err := w.create(dir, job); err != nil {
 			return nil, 0, err
 		}
-		if writers.in == nil {
-			writers.in = make(map[string]*Writer)
+		if timelines.in == nil {
+			timelines.in = make(map[string]*Timeline)
 		}
-		writers.in[dir] = w
+		timelines.in[dir] = w
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func Open(dir, job string, warn func(error)) (w *Writer, run int, err error) {
 }
 
 // reopen opens the file that Close has closed, or makes another one if the file was removed.
-func (w *Writer) reopen(dir, job string) error {
+func (w *Timeline) reopen(dir, job string) error {
 	f, err := os.OpenFile(w.name, os.O_WRONLY, 0)
 	switch {
 	case os.IsNotExist(err):
@@ -94,7 +94,7 @@ func (w *Writer) reopen(dir, job string) error {
 }
 
 // create makes the file, and writes its Head.
-func (w *Writer) create(dir, job string) error {
+func (w *Timeline) create(dir, job string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (w *Writer) create(dir, job string) error {
 	return err
 }
 
-// Close releases the Writer. The file is closed when there have been as many Closes as Opens.
-func (w *Writer) Close() {
+// Close releases the Timeline. The file is closed when there have been as many Closes as calls of OpenTimeline.
+func (w *Timeline) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users--; w.users == 0 && w.file != nil {
@@ -135,16 +135,13 @@ func (w *Writer) Close() {
 	}
 }
 
-// ID returns a number for a Wait.
-func (w *Writer) ID() int64 { return w.ids.Add(1) }
+// now returns the T of an event that happens now.
+func (w *Timeline) now() int64 { return int64(time.Since(w.clock)) }
 
-// Now returns the T of an event that happens now.
-func (w *Writer) Now() int64 { return int64(time.Since(w.clock)) }
-
-// Write writes a line. If its T is 0, Write sets it to now.
-func (w *Writer) Write(l Line) {
+// write writes a line. If its T is 0, write sets it to now.
+func (w *Timeline) write(l Event) {
 	if l.T == 0 {
-		l.T = w.Now()
+		l.T = w.now()
 	}
 	b, err := json.Marshal(&l)
 	w.mu.Lock()
@@ -153,7 +150,7 @@ func (w *Writer) Write(l Line) {
 		return
 	}
 	if err == nil {
-		err = w.append(append(b, '\n'), l.Event.isOperation())
+		err = w.append(append(b, '\n'), l.Kind.isOperation())
 	}
 	if err != nil {
 		w.failed = true
@@ -163,8 +160,20 @@ func (w *Writer) Write(l Line) {
 	}
 }
 
+// wait writes that a goroutine begins to wait in e.Op. The goroutine calls over when it stops.
+func (w *Timeline) wait(e Event) (over func()) {
+	e.T, e.ID = w.now(), w.ids.Add(1)
+	w.write(e)
+	return func() {
+		since := e.T
+		e.Kind, e.T = Waited, w.now()
+		e.For = e.T - since
+		w.write(e)
+	}
+}
+
 // append writes a line after all others or, if it is of an operation, over older ones.
-func (w *Writer) append(line []byte, operation bool) error {
+func (w *Timeline) append(line []byte, operation bool) error {
 	n := int64(len(line))
 	switch {
 	case !operation:
@@ -172,7 +181,7 @@ func (w *Writer) append(line []byte, operation bool) error {
 	case w.start < 0 && w.at >= w.kept:
 		w.start = w.at
 	case w.start < 0:
-	case w.at == w.end && w.at+n > w.start+Before, w.at < w.end && w.at+n > w.end:
+	case w.at == w.end && w.at+n > w.start+keptBefore, w.at < w.end && w.at+n > w.end:
 		w.at = w.start
 	}
 	if _, err := w.file.WriteAt(line, w.at); err != nil {
@@ -181,7 +190,7 @@ func (w *Writer) append(line []byte, operation bool) error {
 	w.at += n
 	w.end = max(w.end, w.at)
 	if !operation {
-		w.kept, w.start = w.at+After, -1
+		w.kept, w.start = w.at+keptAfter, -1
 	}
 	return nil
 }

@@ -1,0 +1,105 @@
+package diagnosis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+// A Reporter prints where the ranks of a job are on two occasions: when the deadline of the job's
+// context has passed, and when a signal arrives. It asks the ranks shortly before the deadline, because the
+// deadline ends their Waits. Each process has a Reporter.
+type Reporter struct {
+	ctx     context.Context // of the job
+	out     io.Writer
+	find    func(ctx context.Context, why Why, delay time.Duration) string
+	running context.Context // until End
+	stop    context.CancelFunc
+	stopped chan struct{} // nil: there is nothing to report
+	last    error         // the job's error at this process; set before running ends
+}
+
+// Report starts a Reporter. The caller stops it by End. on is the signal; nil: none. find asks the ranks until
+// its context ends, and returns the text to print, or "" if another process prints it; see [Side.AskOnce].
+func Report(ctx context.Context, out io.Writer, on os.Signal, find func(ctx context.Context, why Why, delay time.Duration) string) *Reporter {
+	r := &Reporter{ctx: ctx, out: out, find: find}
+	r.running, r.stop = context.WithCancel(context.Background())
+	end, has := ctx.Deadline()
+	if !has && on == nil {
+		return r
+	}
+	var due <-chan time.Time
+	if has {
+		due = time.After(time.Until(end) - ahead(end))
+	}
+	signals := make(chan os.Signal, 1)
+	if on != nil {
+		signal.Notify(signals, on)
+	}
+	r.stopped = make(chan struct{})
+	go func() {
+		defer close(r.stopped)
+		defer signal.Stop(signals)
+		r.run(end, due, signals)
+	}()
+	return r
+}
+
+// ahead returns how long before the deadline the ranks are asked: long enough for them to answer on
+// a machine that is busy with other work.
+func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/5) }
+
+// End stops the Reporter. All ranks of this process have returned; err is their error or nil.
+func (r *Reporter) End(err error) {
+	if r.last = err; r.stopped != nil {
+		r.stop()
+		<-r.stopped
+	}
+}
+
+// run asks and prints until running ends. due fires shortly before end, the deadline of the job.
+// Each value of signals is a request to print.
+func (r *Reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Signal) {
+	found := "" // the text to print if the deadline passes
+	passed := r.ctx.Done()
+	for {
+		select {
+		case <-due:
+			found = r.ask(ByDeadline, time.Until(end)*3/4, end)
+		case <-signals:
+			const patience = 2 * time.Second
+			if text := r.ask(BySignal, patience/8, time.Now().Add(patience)); text != "" {
+				fmt.Fprintf(r.out, "mpicx: on a signal, %s", text)
+			}
+			continue
+		case <-passed:
+		case <-r.running.Done():
+			r.print(found, r.last)
+			return
+		}
+		if r.ctx.Err() != nil {
+			r.print(found, nil)
+			found, passed = "", nil
+		}
+	}
+}
+
+func (r *Reporter) ask(why Why, delay time.Duration, end time.Time) string {
+	ctx, cancel := context.WithDeadline(r.running, end)
+	defer cancel()
+	return r.find(ctx, why, delay)
+}
+
+// print prints what was found, if a deadline has ended the job: the deadline of its context at this
+// process, or at another, whose error err has come first.
+func (r *Reporter) print(found string, err error) {
+	const text = "context deadline exceeded" // of another process
+	if passed := errors.Is(r.ctx.Err(), context.DeadlineExceeded) || err != nil && strings.Contains(err.Error(), text); passed && found != "" {
+		fmt.Fprint(r.out, "mpicx: the deadline of the job's context has passed; before, ", found)
+	}
+}

@@ -1,0 +1,112 @@
+package mpicx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/observe"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// where says where this rank is. All ranks in the same operation return the same text, so that a
+// Diagnosis can group them. c is the rank's first communicator. The goroutine that receives a
+// question calls it.
+func (c *Comm) where() string {
+	at := c.proc.stage.Load()
+	switch {
+	case c.proc.dead.Load():
+		return "dead" // with the black channel, where a death ends no process
+	case at >= stageEnded:
+		return "returned"
+	case at == stageParked:
+		return "a spare that is not needed so far"
+	}
+	p := observe.Position{Returned: at == stageReturned}
+	c.locate(&p)
+	return p.String()
+}
+
+// locate adds the operations on c and on the communicators derived from it.
+func (c *Comm) locate(p *observe.Position) {
+	c.t.EachPending(func(r *transport.Request) {
+		switch awaited, known := isAwaited(r); {
+		case awaited:
+			observe.Add(&p.Awaited, observe.SharedOperationOf(r, c.name))
+		case known:
+			observe.Add(&p.Pending, observe.SharedOperationOf(r, c.name))
+		}
+	})
+	for part := range strings.SplitSeq(c.channel.Waiting(), "; ") {
+		what, whom, waits := strings.Cut(part, " waits for ") // whom differs between ranks
+		switch o := (observe.Operation{Name: what, Comm: c.name}); {
+		case !waits:
+		case strings.Contains(whom, "this rank to join"):
+			observe.Add(&p.Pending, o)
+		default:
+			observe.Add(&p.Awaited, o)
+		}
+	}
+	if number, what := c.t.Called(); number > 0 && what.Kind() != signature.Release {
+		observe.Add(&p.Last, observe.Operation{Name: what.String(), Number: number, Comm: c.name, Epoch: c.t.Epoch()})
+	}
+	for _, child := range c.byName() {
+		child.locate(p)
+	}
+}
+
+// isAwaited says whether a goroutine waits for the operation of a request. known says whether the
+// program knows of the operation, or waits in it.
+func isAwaited(r *transport.Request) (awaited, known bool) {
+	if o := programsOf(r); o != nil {
+		return o.cell().Awaited(), true
+	}
+	if x, ok := r.Done.(*collective.Exchange); ok {
+		_, awaited = x.Ender().(ender) // it belongs to TryAll, which waits at once
+		return awaited, awaited
+	}
+	_, awaited = r.Done.(*onlyError)
+	return awaited, awaited
+}
+
+// Blocked returns a line for each operation that this rank has begun on c, or on a communicator
+// derived from c, and that has not ended: operation, peer, tag, communicator, epoch. It also
+// names the rounds of errors that are open, and the ranks that have not joined them. Use it to find
+// out why a program hangs. It may be called from any goroutine. [Comm.Diagnose] asks all ranks.
+func (c *Comm) Blocked() []string {
+	c.there("Blocked")
+	var lines []string
+	c.t.EachPending(func(r *transport.Request) { lines = append(lines, observe.OperationOf(r, c.name).String()) })
+	if waiting := c.channel.Waiting(); waiting != "" {
+		lines = append(lines, fmt.Sprintf("on %s: %s", c.name, waiting))
+	}
+	for _, d := range c.byName() {
+		lines = append(lines, d.Blocked()...)
+	}
+	return lines
+}
+
+// byName returns what derived returns, sorted by name, so that the order is the same each time.
+func (c *Comm) byName() []*Comm {
+	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
+}
+
+// progress implements hook.Rank.Progress.
+func (c *Comm) progress() string {
+	called, _ := c.t.Called()
+	text := fmt.Sprintln(c.name, c.t.Epoch(), called)
+	c.t.EachPending(func(r *transport.Request) { text += fmt.Sprintf("%p ", r) })
+	for _, d := range c.byName() {
+		text += d.progress()
+	}
+	return text
+}
+
+// Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to
+// show where in its program this rank is. recovery.Run marks its attempts.
+func (c *Comm) Mark(text string) {
+	c.there("Mark")
+	c.proc.observer.Happened(observe.Event{Kind: observe.Mark, Comm: c.name, Text: text})
+}
