@@ -17,15 +17,16 @@ func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
 // lookIn is like look, for a goroutine with the context ctx. If a scope of ctx is over and an error
 // has ended it, lookIn returns that error. If a scope of ctx is over without one, lookIn uses the
 // mode ledger.Read in place of Take, so it does not end the error that it returns. It returns
-// nothing to a Wait whose operation has ended with a verdict that is over, which is its result.
-func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end *ledger.Error) (wait <-chan struct{}, err error) {
+// nothing to a Wait whose operation has ended with a verdict that is over, which is its result: end
+// returns what the operation has ended with, or nil. A caller without an operation passes nil.
+func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
 		return nil, jobOver(useOp, c.name)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if end.IsOver() {
+	if c.isOver(end) {
 		return nil, nil
 	}
 	if err := p.overBy(ctx); err != nil {
@@ -59,10 +60,9 @@ func (c *Comm) untold() error {
 // error, or nil if there is none or, where no Try is running, another goroutine was told of it.
 func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take, nil) }
 
-// verdictFor is verdict for a Wait of mode m whose operation has ended with end, or nil. A
-// reduction's function is told no error, because it must not wait: the program is told by the Wait
-// for the reduction.
-func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end *ledger.Error) error {
+// verdictFor is verdict for a Wait of mode m, with end as in lookIn. A reduction's function is told
+// no error, because it must not wait: the program is told by the Wait for the reduction.
+func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
 	if !c.ledger.NeedsLook() {
 		return nil
 	}
@@ -77,11 +77,15 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end *ledger.Error)
 		if err != nil || changed == nil {
 			return err
 		}
-		if err := c.awaitChange(ctx, changed); err != nil && !locked(c.proc, end.IsOver) {
+		if err := c.awaitChange(ctx, changed); err != nil && !locked(c.proc, func() bool { return c.isOver(end) }) {
 			return err
 		}
 	}
 }
+
+// isOver says whether what end returns is a propagated error that a scope of this rank has dealt
+// with. The caller holds mu.
+func (c *Comm) isOver(end func() error) bool { return end != nil && c.verdictIn(end()).IsOver() }
 
 // awaitChange waits until changed is closed. If the context ends before, it returns the cause. That
 // an error has ended a scope of the context does not count: the caller waits for that error.
@@ -160,7 +164,7 @@ func (c *Comm) Err() error {
 	c.proc.exitIfDead()
 	err := c.untold()
 	if err == nil {
-		c.proc.feed(c.proc.ledger.Answer)
+		c.proc.feed(func() { c.ledger.Answer(ledger.Peek) })
 		err = c.untold()
 	}
 	c.know(err)

@@ -162,22 +162,21 @@ func isOthers(err error) bool {
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told.
-func (k *keeper) Verdict(ctx context.Context, end error) error {
-	return k.verdictFor(ctx, k.mode, k.verdictIn(end))
+func (k *keeper) Verdict(ctx context.Context, end func() error) error {
+	return k.verdictFor(ctx, k.mode, end)
 }
 
 // IsOver says whether err is a propagated error that a scope of this rank has dealt with.
 func (k *keeper) IsOver(err error) bool {
-	e := k.verdictIn(err)
-	return e != nil && locked(k.proc, e.IsOver)
+	return locked(k.proc, k.verdictIn(err).IsOver)
 }
 
-func (k *keeper) TryVerdict(end error) (bool, error) {
+func (k *keeper) TryVerdict(end func() error) (bool, error) {
 	k.notInReduction("waits", "for an operation")
 	k.proc.exitIfDead()
-	wait, err := k.lookIn(context.Background(), k.mode, k.verdictIn(end))
+	wait, err := k.lookIn(context.Background(), k.mode, end)
 	if err == nil && wait != nil {
-		k.proc.feed(k.proc.ledger.Answer)
+		k.proc.feed(func() { k.ledger.Answer(k.mode) })
 	}
 	return err != nil || wait == nil, err
 }

@@ -79,8 +79,16 @@ func (c *Comm) bound() *Comm {
 	return nil
 }
 
-// Answer joins all rounds that the rank owes a join: its program has looked for errors,
-// or waits in several places.
+// Answer joins all rounds that the rank owes a join, because the program has looked for errors of c
+// in mode m and found none. If there is one by now, the program will be told of that one, and not of
+// a later one: see Attend.
+func (c *Comm) Answer(m Mode) {
+	if _, e := c.oldest(m.peek()); e == nil {
+		c.ledger.Answer()
+	}
+}
+
+// Answer joins all rounds that the rank owes a join: its program waits in several places.
 func (l *Ledger) Answer() {
 	if l.holds > 0 || l.dead {
 		return

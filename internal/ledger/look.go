@@ -74,7 +74,16 @@ const (
 	TakeToClose
 )
 
-func (m Mode) takes() bool   { return m != Peek && m != PeekToRepair }
+func (m Mode) takes() bool { return m != Peek && m != PeekToRepair }
+
+// peek returns the mode that finds what m finds, and takes nothing.
+func (m Mode) peek() Mode {
+	if m.repairs() {
+		return PeekToRepair
+	}
+	return Peek
+}
+
 func (m Mode) repairs() bool { return m == TakeToRepair || m == PeekToRepair }
 
 // Look looks for errors of c, for a Wait, Test or Err of the program. It finds the oldest

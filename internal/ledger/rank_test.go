@@ -66,7 +66,7 @@ func (r *testRank) enter(c *Comm) (first bool) {
 func (r *testRank) err(c *Comm) (Finding, *Error) {
 	f, e, _ := c.Look(Peek)
 	if f == Nothing {
-		r.Answer()
+		c.Answer(Peek)
 		f, e, _ = c.Look(Peek)
 	}
 	if e != nil && e.Corrupt() {
@@ -79,7 +79,7 @@ func (r *testRank) err(c *Comm) (Finding, *Error) {
 func (r *testRank) test(c *Comm) (Finding, *Error, bool) {
 	f, e, pending := c.Look(Take)
 	if f == Nothing && pending {
-		r.Answer()
+		c.Answer(Take)
 	}
 	return f, e, pending
 }

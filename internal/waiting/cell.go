@@ -150,7 +150,7 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 	for !c.IsDone() {
 		if err := c.disturbedBy(); err != nil {
 			if c.mayHaveVerdict() {
-				if v := c.verdict(ctx, nil); v != nil {
+				if v := c.verdict(ctx, end); v != nil {
 					return v
 				}
 			}
@@ -161,7 +161,7 @@ func (c *Cell) Wait(ctx context.Context, end *error) error {
 		}
 	}
 	if c.mayHaveVerdict() {
-		return c.inPlace(c.verdict(ctx, *end))
+		return c.inPlace(c.verdict(ctx, end))
 	}
 	return nil
 }
@@ -180,8 +180,18 @@ func (c *Cell) inPlace(v error) error {
 func (c *Cell) mayHaveVerdict() bool { return c.keeper != nil && c.keeper.MayHaveVerdict() }
 
 // verdict returns the error that the Keeper reports instead of the result.
-func (c *Cell) verdict(ctx context.Context, end error) error {
-	return c.described(ctx, c.by().Verdict(ctx, end))
+func (c *Cell) verdict(ctx context.Context, end *error) error {
+	return c.described(ctx, c.by().Verdict(ctx, c.ended(end)))
+}
+
+// ended returns a function that returns *end, or nil while the operation is pending.
+func (c *Cell) ended(end *error) func() error {
+	return func() error {
+		if c.IsDone() {
+			return *end
+		}
+		return nil
+	}
 }
 
 func (c *Cell) described(ctx context.Context, err error) error {
@@ -198,11 +208,7 @@ func (c *Cell) Test(end *error) (done bool, err error) {
 		done = c.IsDone()
 	}
 	if c.mayHaveVerdict() {
-		var ended error
-		if done {
-			ended = *end
-		}
-		if ok, err := c.keeper.TryVerdict(ended); !ok || err != nil {
+		if ok, err := c.keeper.TryVerdict(c.ended(end)); !ok || err != nil {
 			return ok, c.inPlace(err)
 		}
 	}

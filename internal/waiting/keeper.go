@@ -29,14 +29,13 @@ type Keeper interface {
 	// MayHaveVerdict says whether Verdict has to be called. Every Wait calls it, so it has to
 	// be fast.
 	MayHaveVerdict() bool
-	// Verdict is called by a Wait whose operation has ended with end, or is disturbed; then end is
-	// nil. It returns the error to report instead of the result, or nil. If end IsOver it is nil,
-	// because what came later is not this Wait's. It may block until ctx ends; it then returns what
-	// Ended would return.
-	Verdict(ctx context.Context, end error) error
-	// TryVerdict is Verdict for Test. If the operation is pending, end is nil. If Verdict would
-	// block, ok is false.
-	TryVerdict(end error) (ok bool, err error)
+	// Verdict is called by a Wait whose operation is done or disturbed. It returns the error to
+	// report instead of the result, or nil. end returns what the operation has ended with, and nil
+	// while it is pending. If that IsOver, Verdict returns nil, because what came later is not this
+	// Wait's. It may block until ctx ends; it then returns what Ended would return.
+	Verdict(ctx context.Context, end func() error) error
+	// TryVerdict is Verdict for Test. If Verdict would block, ok is false.
+	TryVerdict(end func() error) (ok bool, err error)
 
 	// IsOver says whether err is an error of the party that is over. An operation that has ended with it
 	// returns it, and nothing that came later.
@@ -70,8 +69,8 @@ func (Nobody) Unpark(*Place)                                                {}
 func (Nobody) Look()                                                        {}
 func (Nobody) Ended(ctx context.Context) error                              { return context.Cause(ctx) }
 func (Nobody) MayHaveVerdict() bool                                         { return false }
-func (Nobody) Verdict(context.Context, error) error                         { return nil }
-func (Nobody) TryVerdict(error) (bool, error)                               { return true, nil }
+func (Nobody) Verdict(context.Context, func() error) error                  { return nil }
+func (Nobody) TryVerdict(func() error) (bool, error)                        { return true, nil }
 func (Nobody) IsOver(error) bool                                            { return false }
 func (Nobody) Failing(*Cell, error)                                         {}
 func (Nobody) Told(*Cell, error)                                            {}

@@ -84,7 +84,7 @@ func (k *keeper) MayHaveVerdict() bool {
 	return k.verdict != nil || k.unresolved
 }
 
-func (k *keeper) Verdict(context.Context, error) error {
+func (k *keeper) Verdict(context.Context, func() error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
@@ -93,7 +93,7 @@ func (k *keeper) Verdict(context.Context, error) error {
 	return err
 }
 
-func (k *keeper) TryVerdict(error) (bool, error) {
+func (k *keeper) TryVerdict(func() error) (bool, error) {
 	k.mu.Lock()
 	unresolved := k.unresolved
 	k.mu.Unlock()
@@ -400,7 +400,7 @@ type contextKeeper struct{ keeper }
 
 func (k *contextKeeper) MayHaveVerdict() bool { return true }
 
-func (k *contextKeeper) Verdict(ctx context.Context, _ error) error { return context.Cause(ctx) }
+func (k *contextKeeper) Verdict(ctx context.Context, _ func() error) error { return context.Cause(ctx) }
 
 func TestKeepersPlacesServeManyWaits(t *testing.T) {
 	k := new(keeper)

@@ -172,9 +172,9 @@ type slowKeeper struct {
 	hurry func()
 }
 
-func (k *slowKeeper) TryVerdict(error) (bool, error) { return false, nil }
+func (k *slowKeeper) TryVerdict(func() error) (bool, error) { return false, nil }
 
-func (k *slowKeeper) Verdict(ctx context.Context, _ error) error {
+func (k *slowKeeper) Verdict(ctx context.Context, _ func() error) error {
 	k.hurry()
 	return context.Cause(ctx)
 }
