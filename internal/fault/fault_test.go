@@ -283,7 +283,6 @@ func TestMessages(t *testing.T) {
 		{"agree", up(ulfmbackend.Repairs, errchan.Agree)},
 		{"resolve", up(ulfmbackend.Errors, 0)},
 		{"shrink", up(ulfmbackend.Repairs, errchan.Shrink)},
-		{"", up(ulfmbackend.Repairs, 0)},
 		{"revoke", &ulfmbackend.Message{Kind: ulfmbackend.Revoke}},
 		{"split", up(ulfmbackend.Repairs, errchan.Split)},
 		{"splitshared", up(ulfmbackend.Repairs, errchan.SplitShared)},
@@ -296,9 +295,6 @@ func TestMessages(t *testing.T) {
 	}
 	seen := map[string]int{}
 	for i, m := range messages {
-		if m.name == "" {
-			continue
-		}
 		seen[m.name]++
 		plan, _, _, dup := wrapped(t, fmt.Sprintf("kill 0 in %s message %d", m.name, seen[m.name]))
 		sent, box := 0, listen(dup[0])
