@@ -16,8 +16,8 @@ import (
 //
 // A rank that gets a message about a duplicate that it has not made creates the machine of the
 // duplicate. The machine passes notices and reports on, and tells the client when there is one. It
-// does not join, so the round does not end before this rank has made the duplicate, or its program has
-// ended without it.
+// does not join, so the round does not end before this rank has made the duplicate, or its program
+// has ended without it.
 
 // copies is the state that one rank's machines of a carrier and its duplicates share. Like they, it
 // is not safe for concurrent use.
@@ -75,8 +75,8 @@ func (m *Machine) Dup(id uint64) *Machine {
 	return m.duplicate(id)
 }
 
-// Leave says that the rank's program has ended. From now on the machines of duplicates that it has not made
-// join every round.
+// Leave says that the rank's program has ended. From now on the machines of duplicates that it has
+// not made join every round.
 func (m *Machine) Leave() {
 	m.left = true
 	for _, id := range slices.Sorted(maps.Keys(m.duplicates)) {

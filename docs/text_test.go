@@ -86,7 +86,7 @@ func anchors(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// Who reads in a terminal or an editor finds no line too long, but for tables and pictures.
+// No line is too long for a terminal or an editor, except in tables and pictures.
 func TestLines(t *testing.T) {
 	for _, path := range texts(t) {
 		for _, line := range prose(t, path) {
@@ -94,6 +94,42 @@ func TestLines(t *testing.T) {
 				require.LessOrEqualf(t, utf8.RuneCountInString(line), 120, "%s: %s", path, line)
 			}
 		}
+	}
+}
+
+// commentsOf returns the lines of a Go file that are comments, but for lists and blocks of code.
+func commentsOf(t *testing.T, path string) (comments []string) {
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\n")
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "// "); ok && !strings.HasPrefix(text, " ") {
+			comments = append(comments, line)
+		}
+	}
+	return comments
+}
+
+// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences. "Who" without a noun
+// before it, and "goes on" for what continues, are the beginnings of sentences that nobody can read aloud.
+func TestComments(t *testing.T) {
+	banned := regexp.MustCompile(`(?://|[.:;]) Who [a-z]|\b(?:go|goes|going|went) on\b|\bthose that\b.*\bthose that\b`)
+	for _, dir := range []string{"blackchannel", "future", "internal", "mpicx", "ulfmbackend"} {
+		require.NoError(t, filepath.WalkDir("../"+dir, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && (d.Name() == "lab" || d.Name() == "transporttest"):
+				return filepath.SkipDir
+			case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+				return nil
+			}
+			for _, c := range commentsOf(t, path) {
+				require.NotRegexpf(t, banned, c, "%s", path)
+				require.LessOrEqualf(t, utf8.RuneCountInString(strings.ReplaceAll(c, "\t", "    ")), 100, "%s: %s", path, c)
+			}
+			return nil
+		}))
 	}
 }
 

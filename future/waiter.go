@@ -152,9 +152,9 @@ func cellsOf(fs []Waiter) (cells []*waiting.Cell) {
 	return cells
 }
 
-// parkAmong prepares a wait with ctx: ended ends it, and place says how to wait. If one of the cells
-// has a keeper, parkAmong returns it too: when ended is closed, the keeper decides whether the wait
-// continues.
+// parkAmong prepares a wait with ctx: ended ends it, and place says how to wait. If one of the
+// cells has a keeper, parkAmong returns it too: when ended is closed, the keeper decides whether
+// the wait continues.
 func parkAmong(ctx context.Context, cells []*waiting.Cell) (k waiting.Keeper, place *waiting.Place, ended <-chan struct{}) {
 	for _, c := range cells {
 		if k := c.Kept(); k != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// This is how two groups that do not know each other make an Intercomm (paper 003), as package couple
-// describes it. In the end all living ranks of both groups have it, or all have an error. The agreement
-// of the union is on a channel of its own, which no error ends, and needs all living members. A group
-// whose call has failed counts as dead there from the start. The agreement therefore ends, with the same
-// result at all its members: an error, because members are missing.
+// This is how two groups that do not know each other make an Intercomm (paper 003), as package
+// couple describes it. In the end all living ranks of both groups have it, or all have an error.
+// The agreement of the union is on a channel of its own, which no error ends, and needs all living
+// members. A group whose call has failed counts as dead there from the start. The agreement
+// therefore ends, with the same result at all its members: an error, because members are missing.
 //
 // The black channel has no agreements. It uses barriers instead, which no rank completes unless all
 // ranks enter. A rank may fail alone there, because of an error. So each rank asks all members of

@@ -151,8 +151,8 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	return d
 }
 
-// A reporter is a diagnosis.Reporter of the ranks of this process. If several processes are about to
-// print the same, only that of the first rank prints.
+// A reporter is a diagnosis.Reporter of the ranks of this process. If several processes are about
+// to print the same, only that of the first rank prints.
 type reporter struct {
 	*diagnosis.Reporter
 
@@ -200,8 +200,8 @@ func (r *reporter) asker() *Comm {
 	return widest
 }
 
-// find asks the ranks, until ctx ends, and returns the text to print. It returns "" if another process
-// prints it; see diagnosis.Side.AskOnce.
+// find asks the ranks, until ctx ends, and returns the text to print. It returns "" if another
+// process prints it; see diagnosis.Side.AskOnce.
 func (r *reporter) find(ctx context.Context, why diagnosis.Why, delay time.Duration) string {
 	c := r.asker()
 	if c == nil {

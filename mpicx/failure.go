@@ -25,8 +25,8 @@ type Failure struct {
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
 
-	// again is not 0 if the rank has returned the error of the round before this one from a Try around
-	// the one that has dealt with it. It is this round's number.
+	// again is not 0 if the rank has returned the error of the round before this one from a Try
+	// around the one that has dealt with it. It is this round's number.
 	again uint64
 	path  string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }

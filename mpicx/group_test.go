@@ -152,7 +152,7 @@ func TestCreate(t *testing.T) {
 		}
 		mpicx.Throw(exchange(ctx, c, 1))
 		mpicx.Throw(c.Close(ctx))
-		// Who is in none.
+		// A rank that is in no group.
 		if world.Rank() == 2 {
 			g = nil
 		} else {

@@ -19,7 +19,8 @@ import (
 // DefaultRanks is the number of ranks that Run starts if neither WithRanks nor MPICX_RANKS says.
 const DefaultRanks = 4
 
-// Backend is the error backend that the build tags chose: "blackchannel", or "ulfm" with -tags ulfm.
+// Backend is the error backend that the build tags chose: "blackchannel", or "ulfm" with -tags
+// ulfm.
 const Backend = hook.Chosen
 
 // An Option says how to start a job.
@@ -92,8 +93,8 @@ func WithSpares(k int) Option {
 func WithRespawn() Option { return func(o *options) { hook.In(o).Respawn = true } }
 
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
-// died and revoked. Each has the attributes rank, the number in the job, comm and epoch. Without this option nothing is
-// logged.
+// died and revoked. Each has the attributes rank, the number in the job, comm and epoch. Without
+// this option nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithRuntimeTrace writes the events of errors, repairs and checkpoints to the execution trace of
@@ -103,8 +104,8 @@ func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log
 func WithRuntimeTrace() Option { return func(o *options) { o.trace = true } }
 
 // WithTimeline records what happens to each rank: its operations, errors, repairs and checkpoints.
-// Each process of the job writes a file in dir, which is created if necessary. A SIGKILL cuts off at
-// most the file's last line. Without this option, or if dir is empty, the environment variable
+// Each process of the job writes a file in dir, which is created if necessary. A SIGKILL cuts off
+// at most the file's last line. Without this option, or if dir is empty, the environment variable
 // MPICX_TIMELINE can name the directory.
 //
 //	go run github.com/mpicx/go-mpicx/mpicx/mpicxtrace dir

@@ -235,8 +235,8 @@ func (r *repairing[T]) fail(err error) {
 	r.end(none, err)
 }
 
-// happened tells the observer that the repair has begun, or has ended, with a communicator if it makes
-// one.
+// happened tells the observer that the repair has begun, or has ended, with a communicator if it
+// makes one.
 func (r *repairing[T]) happened(kind observe.Kind, made *Comm) {
 	if r.comm.proc.observer == nil {
 		return

@@ -207,9 +207,9 @@ func (l *lineage) world() (world *Comm, err error) {
 	return world, err
 }
 
-// park waits until this rank, a spare or a fresh rank, is invited, and returns the new communicator.
-// If the other ranks have ended without inviting it, park returns nil and, if all of them have died,
-// an error.
+// park waits until this rank, a spare or a fresh rank, is invited, and returns the new
+// communicator. If the other ranks have ended without inviting it, park returns nil and, if all of
+// them have died, an error.
 func (l *lineage) park() (*Comm, error) {
 	p := l.pool.proc
 	p.stage.Store(stageParked)

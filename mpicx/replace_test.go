@@ -182,7 +182,7 @@ func TestReplaceRevoked(t *testing.T) {
 	}))
 }
 
-// Who has left by an error, or has returned, is replaced as well.
+// A rank that has left by an error, or has returned, is replaced as well.
 func TestReplaceOfTheReturned(t *testing.T) {
 	for name, leave := range map[string]func() error{"nil": func() error { return nil }, "error": func() error { return errors.New("bad input") }, "panic": func() error { panic("boom") }} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestReplaceOfTheReturned(t *testing.T) {
 	}
 }
 
-// Who calls something else, or replaces what can't be, learns it, at all ranks.
+// A rank that calls something else, or replaces what it cannot replace, gets an error, as all ranks do.
 func TestReplaceRefused(t *testing.T) {
 	require.NoError(t, runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		for _, f := range []*future.Future[*mpicx.Comm]{world.Dup(), world.Split(0, 0)} {

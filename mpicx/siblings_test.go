@@ -95,7 +95,7 @@ func failsLater(message string) func(context.Context) error {
 	}
 }
 
-// Who was told that a communicator is of no use repairs it with another, in the context
+// A rank that was told that a communicator is of no use repairs it with another, in the context
 // that the corruption has ended.
 func TestRepairInAnEndedContext(t *testing.T) {
 	oneProcess(t)

@@ -277,7 +277,7 @@ func TestRevokeKeepsResults(t *testing.T) {
 	})
 }
 
-// Who has a communicator that others gave up because of a revoke is told at its
+// A rank that has a communicator that others gave up because of a revoke is told at its
 // first use.
 func TestRevokeWhileCreating(t *testing.T) {
 	for seed := range uint64(200) {

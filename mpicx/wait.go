@@ -306,7 +306,8 @@ func (c *Comm) unknown(name string) observe.Operation {
 	return observe.Operation{Name: name, Comm: c.name, Until: c.channel.Waiting()}
 }
 
-// programsOf returns the program's operation that a request is for, or nil if it is none of the program's.
+// programsOf returns the program's operation that a request is for, or nil if it is none of the
+// program's.
 func programsOf(r *transport.Request) operation {
 	done := any(r.Done)
 	if x, ok := done.(*collective.Exchange); ok {

@@ -47,7 +47,8 @@ func allgatherDirect(a *Call, _ int, x *Exchange) bool {
 	return false
 }
 
-// AllgatherShared is an Allgather with a read-only result, All, which the ranks of one process share.
+// AllgatherShared is an Allgather with a read-only result, All, which the ranks of one process
+// share.
 type AllgatherShared struct {
 	Send, All []byte
 

@@ -25,8 +25,8 @@ func allreduceParts(a *Call, k int, x *Exchange) bool {
 	return a.then(k, x, reduceScatterDirect, allgatherDirect)
 }
 
-// allreduceDoubling is recursive doubling. In each round a rank exchanges its value with a partner at
-// twice the distance: log n rounds of n messages each.
+// allreduceDoubling is recursive doubling. In each round a rank exchanges its value with a partner
+// at twice the distance: log n rounds of n messages each.
 func allreduceDoubling(a *Call, k int, x *Exchange) bool {
 	return a.inPairs(k, x, func(a *Call, p pairing, round int, x *Exchange) bool {
 		if round > 0 {
@@ -100,8 +100,8 @@ type pairing struct {
 	pairs  int
 }
 
-// inPairs is an Allreduce whose rounds are those of the acting ranks. The odd rank of a pair begins with
-// the values of both, and sends the result to the even one.
+// inPairs is an Allreduce whose rounds are those of the acting ranks. The odd rank of a pair begins
+// with the values of both, and sends the result to the even one.
 func (a *Call) inPairs(k int, x *Exchange, round func(a *Call, p pairing, round int, x *Exchange) bool) bool {
 	rounds := bits.Len(uint(x.Size())) - 1
 	p := pairing{x.Rank(), rounds, x.Size() - 1<<rounds}
@@ -148,5 +148,6 @@ func (p pairing) peer(round int) int {
 	return peer + p.pairs
 }
 
-// isFirst says whether the rank is the one of the two partners of a round that has the lower number.
+// isFirst says whether the rank is the one of the two partners of a round that has the lower
+// number.
 func (p pairing) isFirst(round int) bool { return p.number()>>round&1 == 0 }

@@ -49,8 +49,8 @@ func alltoallDirect(a *Call, _ int, x *Exchange) bool {
 	return false
 }
 
-// alltoallStar is for short parts of equal length: rank 0 gathers all, and then scatters them: 2(n-1)
-// messages.
+// alltoallStar is for short parts of equal length: rank 0 gathers all, and then scatters them:
+// 2(n-1) messages.
 func alltoallStar(a *Call, k int, x *Exchange) bool {
 	n := x.Size()
 	switch k {

@@ -53,8 +53,8 @@ func bcastStar(a *Call, _ int, x *Exchange) bool {
 	return false
 }
 
-// bcastScatter is a broadcast of a long buffer, after van de Geijn: the root sends each other rank a
-// part of it, and then these ranks exchange their parts.
+// bcastScatter is a broadcast of a long buffer, after van de Geijn: the root sends each other rank
+// a part of it, and then these ranks exchange their parts.
 func bcastScatter(a *Call, k int, x *Exchange) bool {
 	t, n := tree{a.root}, x.Size()
 	v := t.number(x)
@@ -96,8 +96,8 @@ func bcastChain(a *Call, k int, x *Exchange) bool {
 	return k <= segments
 }
 
-// BcastAny is a broadcast of bytes whose length only the root knows. At the other ranks it sets Buf,
-// which is read-only.
+// BcastAny is a broadcast of bytes whose length only the root knows. At the other ranks it sets
+// Buf, which is read-only.
 type BcastAny struct {
 	Buf  []byte
 	Root int

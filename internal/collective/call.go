@@ -25,7 +25,8 @@ type Reduction struct {
 // len returns the length of the value.
 func (r *Reduction) len() int { return max(len(r.Send), len(r.Recv)) }
 
-// A Call is one rank's part in a collective operation: the arguments, and the state of its algorithm.
+// A Call is one rank's part in a collective operation: the arguments, and the state of its
+// algorithm.
 type Call struct {
 	algorithm step
 
@@ -41,10 +42,11 @@ type Call struct {
 type state struct {
 	steps int // of then's first algorithm, once that has ended
 
-	// value is the rank's value in a reduction: Send, or Recv once it has been combined with others. The
-	// one that it is combined with next arrives in tmp.
+	// value is the rank's value in a reduction: Send, or Recv once it has been combined with
+	// others. The one that it is combined with next arrives in tmp.
 	value, tmp []byte
-	// arrived are the parts or values of several ranks, and each is how many of them arrive in one step.
+	// arrived are the parts or values of several ranks, and each is how many of them arrive in one
+	// step.
 	arrived []byte
 	each    int
 	// result is the program's Recv while Recv is another buffer.

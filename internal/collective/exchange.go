@@ -46,8 +46,8 @@ type Exchange struct {
 	step     int // changes only while no request is pending
 	more     bool
 	requests []transport.Request
-	// ended counts the requests that have ended, and started once run has begun all and left. Whoever
-	// completes it continues. It is not used in a step whose requests all end at once.
+	// ended counts the requests that have ended, and started once run has begun all and left.
+	// Whoever completes it continues. It is not used in a step whose requests all end at once.
 	ended atomic.Int32
 	err   atomic.Pointer[error]
 
@@ -69,8 +69,8 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("%d bytes from rank %d where %d were expected: the ranks' counts or types differ, or they are in different operations", e.Got, e.Source, e.Want)
 }
 
-// Start begins the operation. Done is told its end, possibly before Start returns. The
-// tag is negative, the same at all ranks, and used by no other operation of the epoch. Comm is of a type
+// Start begins the operation. Done is told its end, possibly before Start returns. The tag is
+// negative, the same at all ranks, and used by no other operation of the epoch. Comm is of a type
 // that can be compared, such as a pointer.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	if ended, err := x.Begin(comm, epoch, tag, a, done); ended {

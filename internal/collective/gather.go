@@ -11,8 +11,8 @@ import (
 // gatherSteps is the number of steps of gatherTree and GatherAny.
 const gatherSteps = 2
 
-// gatherTree collects Send of all ranks, of equal length, in Recv of the root, in the order of ranks.
-// Each subtree sends its parts in one message.
+// gatherTree collects Send of all ranks, of equal length, in Recv of the root, in the order of
+// ranks. Each subtree sends its parts in one message.
 func gatherTree(a *Call, k int, x *Exchange) bool {
 	t := tree{a.root}
 	v, n, b := t.number(x), x.Size(), len(a.Send)

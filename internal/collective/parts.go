@@ -27,8 +27,8 @@ func (p Parts) of(b []byte, r int) []byte { return p.span(b, r, r+1) }
 // span returns the parts of ranks first to last-1.
 func (p Parts) span(b []byte, first, last int) []byte { return b[p[first]:p[last]:p[last]] }
 
-// span returns the parts of ranks first to last-1 in b. All parts have the same length, each, unless
-// the call has Parts.
+// span returns the parts of ranks first to last-1 in b. All parts have the same length, each,
+// unless the call has Parts.
 func (a *Call) span(b []byte, each, first, last int) []byte {
 	if a.parts == nil {
 		return b[first*each : last*each]

@@ -5,9 +5,10 @@ import "github.com/mpicx/go-mpicx/internal/binomial"
 // shortReduce is the length in bytes up to which a value is short.
 const shortReduce = 4 << 10
 
-// reduceTree combines the values of all ranks in Recv of the root, along a binomial tree. If Op does
-// not commute, the tree's root is rank 0, to keep the order of ranks. A rank receives the values of its children
-// all at once if they are short. It receives long ones one after another, into the same buffer.
+// reduceTree combines the values of all ranks in Recv of the root, along a binomial tree. If Op
+// does not commute, the tree's root is rank 0, to keep the order of ranks. A rank receives the
+// values of its children all at once if they are short. It receives long ones one after another,
+// into the same buffer.
 func reduceTree(a *Call, k int, x *Exchange) bool {
 	var t tree
 	if !a.Ordered {
@@ -52,10 +53,10 @@ func reduceTree(a *Call, k int, x *Exchange) bool {
 // place returns where the i-th value arrives.
 func (a *Call) place(i int) []byte { return a.arrived[i*len(a.value):][:len(a.value)] }
 
-// reduceStar is a reduction in which all others send to the root directly, and the root combines the
-// values in the order of ranks: n-1 messages, and the root waits only once. It is for short values, and
-// for ranks that share cores. The table uses it for roots other than 0 only with 2 ranks; with more it
-// is reduceTree there.
+// reduceStar is a reduction in which all others send to the root directly, and the root combines
+// the values in the order of ranks: n-1 messages, and the root waits only once. It is for short
+// values, and for ranks that share cores. The table uses it for roots other than 0 only with 2
+// ranks; with more it is reduceTree there.
 func reduceStar(a *Call, k int, x *Exchange) bool {
 	n := x.Size()
 	if n > 2 && a.root > 0 {

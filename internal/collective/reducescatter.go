@@ -19,8 +19,8 @@ func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
 	return a.then(k, x, reduce, scatterDirect)
 }
 
-// reduceScatterDirect combines the values of all ranks in the order of ranks, and gives each
-// rank its part of the result. Each rank sends all others their parts at once: one step. Recv may be
+// reduceScatterDirect combines the values of all ranks in the order of ranks, and gives each rank
+// its part of the result. Each rank sends all others their parts at once: one step. Recv may be
 // part of Send.
 func reduceScatterDirect(a *Call, k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()

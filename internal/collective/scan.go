@@ -2,8 +2,8 @@ package collective
 
 import "math"
 
-// beginScan prepares a scan. An exclusive one leaves the rank's own value out: its result is not what
-// the rank combines in Recv.
+// beginScan prepares a scan. An exclusive one leaves the rank's own value out: its result is not
+// what the rank combines in Recv.
 func (a *Call) beginScan(x *Exchange, most int) {
 	if a.exclusive {
 		a.Recv, a.result = nil, a.Recv
@@ -11,9 +11,9 @@ func (a *Call) beginScan(x *Exchange, most int) {
 	a.beginSegments(x, x.Rank() > 0, most)
 }
 
-// scanDoubling sets the result of rank r to the combination of the values of ranks 0 to r or, if the
-// scan is exclusive, to r-1; that of rank 0 is then unchanged. In step k a rank sends what it has
-// combined to rank+2^k.
+// scanDoubling sets the result of rank r to the combination of the values of ranks 0 to r or, if
+// the scan is exclusive, to r-1; that of rank 0 is then unchanged. In step k a rank sends what it
+// has combined to rank+2^k.
 func scanDoubling(a *Call, k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	if k == 0 {

@@ -37,10 +37,10 @@ type rule struct {
 }
 
 // Operations are the operations that a Chooser chooses algorithms for. The first rule that applies
-// is used; the last one always applies. Bytes are those of the whole vector for Bcast and reductions, and
-// those of one rank's part for the other operations. The rules were measured on two cores that
-// other programs used, too (load 3 to 20), with 2, 3, 4, 8 and 64 goroutine ranks and 2 and 4
-// processes. Each time is the shortest of 9 to 15:
+// is used; the last one always applies. Bytes are those of the whole vector for Bcast and
+// reductions, and those of one rank's part for the other operations. The rules were measured on two
+// cores that other programs used, too (load 3 to 20), with 2, 3, 4, 8 and 64 goroutine ranks and 2
+// and 4 processes. Each time is the shortest of 9 to 15:
 //
 //	go -C internal/lab run ./measure -ranks 8
 //	mpicxrun -n 4 measure

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Letter is what one leader sends to the other. Ranks are those of the root, the communicator of all ranks of
-// the job.
+// A Letter is what one leader sends to the other. Ranks are those of the root, the communicator of
+// all ranks of the job.
 type Letter struct {
 	Failure string // why there can't be an Intercomm; the other fields are then unused
 	ID      uint64 // identifies the group's call
@@ -15,8 +15,8 @@ type Letter struct {
 	Members []int  // of the group
 }
 
-// Against returns the letter l that the group with the letter own has received. If the two groups can't make an
-// Intercomm, the result has a Failure. The root has size ranks.
+// Against returns the letter l that the group with the letter own has received. If the two groups
+// can't make an Intercomm, the result has a Failure. The root has size ranks.
 func (l Letter) Against(own Letter, size int) Letter {
 	switch {
 	case l.Failure != "":
@@ -30,7 +30,8 @@ func (l Letter) Against(own Letter, size int) Letter {
 	return l
 }
 
-// A Union describes the communicator of both groups. It is the same at all its members, but for IsFirst.
+// A Union describes the communicator of both groups. It is the same at all its members, but for
+// IsFirst.
 type Union struct {
 	First, Second uint64 // the IDs of both groups' calls
 	Name          string
@@ -38,8 +39,8 @@ type Union struct {
 	IsFirst       bool  // this rank's group is the first
 }
 
-// UnionOf returns the union of this rank's group and the other one. The first is the one with the lower first
-// member.
+// UnionOf returns the union of this rank's group and the other one. The first is the one with the
+// lower first member.
 func UnionOf(own, other Letter) Union {
 	first, second := own, other
 	if slices.Compare(first.Members, second.Members) > 0 {

@@ -7,18 +7,18 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Registry is one rank's part in the record of failed calls. Through it the members of one group learn that the
-// call of the other group has failed, even if that group does not know them. A rank that waits for the members of
-// the other group asks them about their call, and gets an answer only if the call has failed. An id, a digest,
-// identifies the call of one group.
+// A Registry is one rank's part in the record of failed calls. Through it the members of one group
+// learn that the call of the other group has failed, even if that group does not know them. A rank
+// that waits for the members of the other group asks them about their call, and gets an answer only
+// if the call has failed. An id, a digest, identifies the call of one group.
 //
-// It has no I/O. The caller feeds it, and sends what Next returns. Its methods are not safe for concurrent use.
-// Ranks are those of the communicator of all ranks of the job.
+// It has no I/O. The caller feeds it, and sends what Next returns. Its methods are not safe for
+// concurrent use. Ranks are those of the communicator of all ranks of the job.
 type Registry struct {
 	open   map[uint64][]int // this rank's calls that may still fail, and the ranks that have asked about them
 	failed map[uint64]bool  // this rank's calls that have failed
-	// inquiries are this rank's, by the id of the other group's call: the members that are left to ask. The
-	// first of them was asked, and lives. The list is empty if all members were asked.
+	// inquiries are this rank's, by the id of the other group's call: the members that are left to
+	// ask. The first of them was asked, and lives. The list is empty if all members were asked.
 	inquiries map[uint64][]int
 	dead      map[int]bool
 	out       errchan.Queue[Message]
@@ -30,8 +30,8 @@ type Message struct {
 	Payload []byte
 }
 
-// The first byte of a message says what the sender does: it asks about a call, or says that the call has failed.
-// The id of the call follows, in 8 bytes.
+// The first byte of a message says what the sender does: it asks about a call, or says that the
+// call has failed. The id of the call follows, in 8 bytes.
 const (
 	asking byte = 1 + iota
 	failing
@@ -45,8 +45,8 @@ func NewRegistry() *Registry {
 // Begin notes that this rank has begun a call.
 func (m *Registry) Begin(id uint64) { m.open[id] = nil }
 
-// End forgets a call of this rank, and the inquiry about the other group's call. If the call has failed, ranks
-// that have asked, or ask later, are told.
+// End forgets a call of this rank, and the inquiry about the other group's call. If the call has
+// failed, ranks that have asked, or ask later, are told.
 func (m *Registry) End(id, other uint64, failed bool) {
 	if failed {
 		m.failed[id] = true
@@ -58,8 +58,8 @@ func (m *Registry) End(id, other uint64, failed bool) {
 	delete(m.inquiries, other)
 }
 
-// AskOne asks the first living member of another group about its call, and the next one when that one dies. One
-// is enough if a call that has failed at one member has failed at all living members.
+// AskOne asks the first living member of another group about its call, and the next one when that
+// one dies. One is enough if a call that has failed at one member has failed at all living members.
 func (m *Registry) AskOne(id uint64, members []int) {
 	members = slices.Clone(members)
 	for len(members) > 0 && m.dead[members[0]] {
@@ -70,8 +70,8 @@ func (m *Registry) AskOne(id uint64, members []int) {
 	}
 }
 
-// AskAll asks all members of another group. The black channel needs that, because there a call may fail at some
-// members only.
+// AskAll asks all members of another group. The black channel needs that, because there a call may
+// fail at some members only.
 func (m *Registry) AskAll(id uint64, members []int) {
 	m.inquiries[id] = nil
 	for _, r := range members {
@@ -79,7 +79,8 @@ func (m *Registry) AskAll(id uint64, members []int) {
 	}
 }
 
-// Receive takes a message. It says whether the message has answered an inquiry about a call: that call has failed.
+// Receive takes a message. It says whether the message has answered an inquiry about a call: that
+// call has failed.
 func (m *Registry) Receive(from int, payload []byte) (id uint64, answered bool) {
 	if len(payload) != 9 {
 		return 0, false

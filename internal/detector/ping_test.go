@@ -45,7 +45,7 @@ func TestPingsFindDeathsTogether(t *testing.T) {
 	}
 }
 
-// Who pings may die as well, also with who would come after it: the ring tells.
+// The pinged ranks may die as well, and so may the rank that would take over: the ring tells.
 func TestTheRingSurvivesTheWatchman(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(300) {

@@ -8,8 +8,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// A Why is the reason of a question. If several ranks ask for the same reason, other than ByProgram, one of
-// them prints the answers.
+// A Why is the reason of a question. If several ranks ask for the same reason, other than
+// ByProgram, one of them prints the answers.
 type Why uint8
 
 // The reasons.
@@ -42,8 +42,8 @@ type Output struct {
 // Ask, Insist, Step and Died, and sends what Next returns. Its methods are not safe for
 // concurrent use.
 //
-// A rank does not keep answers that it has passed on. If the rank that it passed them to dies, another rank
-// asks it again, and it asks again.
+// A rank does not keep answers that it has passed on. If the rank that it passed them to dies,
+// another rank asks it again, and it asks again.
 type Machine struct {
 	rank, size int
 	number     uint64          // of this rank's last question
@@ -64,7 +64,8 @@ type survey struct {
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine { return &Machine{rank: rank, size: size} }
 
-// Ask begins a question of this rank, whose own answer is text. It ends a question that was under way.
+// Ask begins a question of this rank, whose own answer is text. It ends a question that was under
+// way.
 func (m *Machine) Ask(why Why, text string) {
 	m.number++
 	m.begin(Message{Origin: m.rank, Number: m.number, Why: why}, text)
@@ -76,8 +77,8 @@ func (m *Machine) Complete() bool {
 	return s == nil || len(s.awaited) == 0
 }
 
-// End ends the question. It returns the answers, and the first other rank that asked for the same reason at
-// the same time, or -1.
+// End ends the question. It returns the answers, and the first other rank that asked for the same
+// reason at the same time, or -1.
 func (m *Machine) End() (said map[int]string, rival int) {
 	s := m.surveys[m.rank]
 	if s == nil { // this process has died

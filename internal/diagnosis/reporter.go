@@ -12,8 +12,8 @@ import (
 )
 
 // A Reporter prints where the ranks of a job are on two occasions: when the deadline of the job's
-// context has passed, and when a signal arrives. It asks the ranks shortly before the deadline, because the
-// deadline ends their Waits. Each process has a Reporter.
+// context has passed, and when a signal arrives. It asks the ranks shortly before the deadline,
+// because the deadline ends their Waits. Each process has a Reporter.
 type Reporter struct {
 	ctx     context.Context // of the job
 	out     io.Writer
@@ -24,8 +24,9 @@ type Reporter struct {
 	last    error         // the job's error at this process; set before running ends
 }
 
-// Report starts a Reporter. The caller stops it by End. on is the signal; nil: none. find asks the ranks until
-// its context ends, and returns the text to print, or "" if another process prints it; see [Side.AskOnce].
+// Report starts a Reporter. The caller stops it by End. on is the signal; nil: none. find asks the
+// ranks until its context ends, and returns the text to print, or "" if another process prints it;
+// see [Side.AskOnce].
 func Report(ctx context.Context, out io.Writer, on os.Signal, find func(ctx context.Context, why Why, delay time.Duration) string) *Reporter {
 	r := &Reporter{ctx: ctx, out: out, find: find}
 	r.running, r.stop = context.WithCancel(context.Background())

@@ -17,8 +17,8 @@ type Side struct {
 	talk    atomic.Pointer[talk] // nil: nobody has asked, and nobody died
 }
 
-// A talk is the part of a Side that is made at the first question or death, because there may be many
-// communicators.
+// A talk is the part of a Side that is made at the first question or death, because there may be
+// many communicators.
 type talk struct {
 	mu      sync.Mutex
 	machine Machine
@@ -68,9 +68,11 @@ func (t *talk) hear(q *Message) {
 // An Await blocks until changed or ended is closed, and says whether it was changed.
 type Await func(changed, ended <-chan struct{}) bool
 
-// Ask asks all ranks, for the reason why, and waits until all have answered or ctx ends. It returns the answers
-// so far by rank ("": it has died), and the first other rank that asked for the same reason at the same time;
-// -1: none. If answers are missing after a second, it asks each of these ranks directly. One goroutine of the
+// Ask asks all ranks, for the reason why, and waits until all have answered or ctx ends. It returns
+// the answers so far by rank ("": it has died), and the first other rank that asked for the same
+// reason at the same time;
+// -1: none. If answers are missing after a second, it asks each of these ranks directly. One
+// goroutine of the
 // rank asks at a time.
 func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
 	t := s.begun()
@@ -97,9 +99,9 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	return t.machine.End()
 }
 
-// AskOnce is Ask for a reason that several ranks have at the same time. Ok says that this rank is to print the
-// answers. The first rank asks at once, and the others later, the last one after delay. By then they have
-// usually been asked.
+// AskOnce is Ask for a reason that several ranks have at the same time. Ok says that this rank is
+// to print the answers. The first rank asks at once, and the others later, the last one after
+// delay. By then they have usually been asked.
 func (s *Side) AskOnce(ctx context.Context, why Why, delay time.Duration, await Await) (said map[int]string, ok bool) {
 	select {
 	case <-time.After(delay * time.Duration(s.Rank()) / time.Duration(s.Size())):

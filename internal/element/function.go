@@ -10,9 +10,9 @@ import (
 )
 
 // A step of a reduction runs on the goroutine that brings the step's last message, which may belong
-// to another part of the program. That goroutine waits while the user's function runs. If the function waited for an
-// operation, it could wait for that goroutine. So whatever would block in the function asks
-// InFunction, and throws instead, which ends the reduction.
+// to another part of the program. That goroutine waits while the user's function runs. If the
+// function waited for an operation, it could wait for that goroutine. So whatever would block in
+// the function asks InFunction, and throws instead, which ends the reduction.
 //
 // The function runs in a coroutine, which runtime.Goexit may end. A goroutine would do, but
 // switching to one wakes other threads: between four processes on two cores AllreduceFunc then
@@ -34,12 +34,12 @@ var marked = func() (found unsafe.Pointer) {
 	return found
 }()
 
-// InFunction says whether the caller was called by Call or by the kernel of a user's function, or is
-// a goroutine that such a function has started.
+// InFunction says whether the caller was called by Call or by the kernel of a user's function, or
+// is a goroutine that such a function has started.
 func InFunction() bool { return labels() == marked }
 
-// Func returns the kernel that applies a user's function to each element, by Call. It returns nil if
-// f is nil.
+// Func returns the kernel that applies a user's function to each element, by Call. It returns nil
+// if f is nil.
 func Func[T any](f func(a, b T) T) Kernel {
 	if f == nil {
 		return nil
@@ -48,8 +48,8 @@ func Func[T any](f func(a, b T) T) Kernel {
 	return func(dst, left, right []byte) { Call(func() { apply(dst, left, right) }) }
 }
 
-// Call runs apply, which calls a user's function. If the function throws or panics, Call panics with
-// a future.Thrown or a *future.Panicked. It throws future.ErrGoexit if the function calls
+// Call runs apply, which calls a user's function. If the function throws or panics, Call panics
+// with a future.Thrown or a *future.Panicked. It throws future.ErrGoexit if the function calls
 // runtime.Goexit.
 func Call(apply func()) {
 	run, _ := iter.Pull(func(func(struct{}) bool) {

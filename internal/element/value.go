@@ -18,9 +18,9 @@ type Error struct {
 func (e *Error) Error() string { return e.text }
 func (e *Error) Unwrap() error { return e.err }
 
-// Encode encodes v, or what v points to, by encoding/gob. Gob gets exactly one pointer: it needs one
-// for an encoder with a pointer receiver, and panics if there are more. A panic of T's own encoder
-// is an error too.
+// Encode encodes v, or what v points to, by encoding/gob. Gob gets exactly one pointer: it needs
+// one for an encoder with a pointer receiver, and panics if there are more. A panic of T's own
+// encoder is an error too.
 func Encode[T any](v T) (_ []byte, err error) {
 	defer explain(&err, func() string { return fmt.Sprintf("value of type %T", v) })
 	p := reflect.ValueOf(&v)

@@ -10,9 +10,9 @@ import (
 )
 
 // Wrap returns a transport that carries out the plan for one rank, given the rank's side of the
-// world. If the plan does nothing to the rank and does not count, or ranks can't die (Features.Deaths), it returns
-// world itself. A Plan wraps the ranks of one run. No rank dies before its side of the world
-// has an error channel.
+// world. If the plan does nothing to the rank and does not count, or ranks can't die
+// (Features.Deaths), it returns world itself. A Plan wraps the ranks of one run. No rank dies
+// before its side of the world has an error channel.
 //
 // The wrapper sends all messages by Isend, whose requests say what they are for.
 func (p *Plan) Wrap(world transport.Comm) transport.Comm {

@@ -18,8 +18,8 @@ type Rank interface {
 	Dead() bool
 	// Mortal says whether peers, or a launcher, would see the rank die.
 	Mortal() bool
-	// Abort corrupts the communicator as if its rank had unwound with err, even if the rank is dead, so that
-	// every Wait on it ends.
+	// Abort corrupts the communicator as if its rank had unwound with err, even if the rank is
+	// dead, so that every Wait on it ends.
 	Abort(err error)
 	// Machine returns the number of the rank's machine, the same for all ranks there.
 	Machine() int
@@ -35,8 +35,8 @@ type Rank interface {
 
 	// Bare takes the error channel out of the Waits on the communicator, to measure its cost.
 	Bare()
-	// Begin begins a Background of the given number of exchanges, in the order of the program's collective
-	// operations. If it is refused, Begin returns nil, and the future has the error.
+	// Begin begins a Background of the given number of exchanges, in the order of the program's
+	// collective operations. If it is refused, Begin returns nil, and the future has the error.
 	Begin(name string, exchanges int) (Background, *future.Future[struct{}])
 }
 

@@ -21,17 +21,19 @@ type Settings struct {
 	Respawn   bool
 	MostFresh int    // fresh goroutine ranks; Fresh, unless a test changes it
 	Backend   string // BlackChannel or ULFM
-	// Wrap puts a layer between communicators and their transport, to count messages or to disturb them. It
-	// may be nil.
+	// Wrap puts a layer between communicators and their transport, to count messages or to disturb
+	// them. It may be nil.
 	Wrap func(transport.Comm) transport.Comm
 	// Diagnoses gets reports of a hang.
 	Diagnoses io.Writer
-	// Left is called at the end of Run, if none of its ranks has failed, with what the program of each rank
-	// of this process has left behind: futures that have failed, and messages. It may be nil.
+	// Left is called at the end of Run, if none of its ranks has failed, with what the program of
+	// each rank of this process has left behind: futures that have failed, and messages. It may be
+	// nil.
 	Left func(rank int, what []string)
 }
 
-// A Settable is Settings in a type that embeds it, mpicx's options. Nothing in it has an exported name.
+// A Settable is Settings in a type that embeds it, mpicx's options. Nothing in it has an exported
+// name.
 type Settable struct{ set Settings }
 
 func (s *Settable) settings() *Settings { return &s.set }
@@ -46,7 +48,8 @@ func Option[O ~func(P), P holder](change func(*Settings)) O {
 	return func(options P) { change(In(options)) }
 }
 
-// Backend returns an option that chooses an error backend by its name, for tests that compare the two.
+// Backend returns an option that chooses an error backend by its name, for tests that compare the
+// two.
 func Backend[O ~func(P), P holder](name string) O {
 	return Option[O](func(s *Settings) { s.Backend = name })
 }

@@ -45,8 +45,8 @@ func Job() string {
 	return ""
 }
 
-// Processes is how many a launcher has started, as far as it says; 0: none has. Without -tags mpi it is 0: a
-// process then takes part in no job of mpirun.
+// Processes is how many a launcher has started, as far as it says; 0: none has. Without -tags mpi
+// it is 0: a process then takes part in no job of mpirun.
 func Processes() int {
 	if !withMPI || !Launched() {
 		return 0

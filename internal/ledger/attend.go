@@ -80,8 +80,8 @@ func (c *Comm) bound() *Comm {
 }
 
 // Answer joins all rounds that the rank owes a join, because the program has looked for errors of c
-// in mode m and found none. If there is one by now, the program will be told of that one, and not of
-// a later one: see Attend.
+// in mode m and found none. If there is one by now, the program will be told of that one, and not
+// of a later one: see Attend.
 func (c *Comm) Answer(m Mode) {
 	if _, e := c.oldest(m.peek()); e == nil {
 		c.ledger.Answer()

@@ -26,8 +26,8 @@ func (c *Comm) disturbs() bool {
 	return c.open && c.corrupted == nil || c.moving > 0 || len(c.untold) > 0
 }
 
-// Disturbed says whether c, or a communicator that it is derived from, has an error that is under way or
-// was not told.
+// Disturbed says whether c, or a communicator that it is derived from, has an error that is under
+// way or was not told.
 func (c *Comm) Disturbed() bool {
 	for a := c; a != nil; a = a.parent {
 		if a.disturbs() {
@@ -196,8 +196,8 @@ func (c *Comm) Know() {
 	}
 }
 
-// tell notes that the program was told of the corruption e, on any communicator that e has corrupted. Nothing
-// that came before is told there any more (C4).
+// tell notes that the program was told of the corruption e, on any communicator that e has
+// corrupted. Nothing that came before is told there any more (C4).
 func (e *Error) tell() {
 	if e.told {
 		return

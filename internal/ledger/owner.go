@@ -119,9 +119,9 @@ func (c *Comm) end() {
 	c.ledger.push(Wake, nil)
 }
 
-// endBelow says that s, a Try, ends with an error at all ranks. That is the end of an era on communicators
-// derived from s's, unless s is inside of a Try there: what was raised there inside of s is over, because some
-// ranks were told of it inside, and others were not. It may come later.
+// endBelow says that s, a Try, ends with an error at all ranks. That is the end of an era on
+// communicators derived from s's, unless s is inside of a Try there: what was raised there inside
+// of s is over, because some ranks were told of it inside, and others were not. It may come later.
 func (s *Scope) endBelow() {
 	for d := s.comm.inFamily(s.comm); d != nil; d = s.comm.inFamily(d) {
 		if s.isInside(d) {
@@ -153,8 +153,8 @@ func (c *Comm) isStale() bool {
 	return len(c.untold) > 0 && !c.untold[0].Corrupt() && c.untold[0].Era >= 0 && c.untold[0].Era < c.era
 }
 
-// isEarly says whether c's oldest error is of an era that this rank has not come to: the error of the ancestor
-// that ends its own is on its way.
+// isEarly says whether c's oldest error is of an era that this rank has not come to: the error of
+// the ancestor that ends its own is on its way.
 func (c *Comm) isEarly() bool {
 	return len(c.untold) > 0 && !c.untold[0].Corrupt() && c.untold[0].Era > c.era && c.parent != nil && c.parent.Disturbed()
 }

@@ -47,8 +47,8 @@ func (c *Comm) Lose() {
 }
 
 // HasRaised says whether this rank has raised an error on c or an ancestor, and has no verdict yet.
-// Operations that it begins then must reach nobody: a peer that does not know of the error would match
-// them (T1, C1).
+// Operations that it begins then must reach nobody: a peer that does not know of the error would
+// match them (T1, C1).
 func (c *Comm) HasRaised() bool {
 	for a := c; a != nil; a = a.parent {
 		if len(a.raised) > 0 && a.corrupted == nil {

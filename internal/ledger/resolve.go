@@ -186,8 +186,9 @@ func (c *Comm) Moved() {
 	l.leaveWhenTold()
 }
 
-// Fail corrupts c's family at this rank alone: the transport has failed, so no peer can be
-// told. The caller sets the Error's Face. It takes the place of an older corruption: to repair that needs others.
+// Fail corrupts c's family at this rank alone: the transport has failed, so no peer can be told.
+// The caller sets the Error's Face. It takes the place of an older corruption: to repair that needs
+// others.
 func (c *Comm) Fail() *Error {
 	e := &Error{Comm: c}
 	for _, d := range c.Family() {

@@ -58,11 +58,11 @@ func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
 	return s
 }
 
-// Path identifies the Try call by its place in the program, which is the same at all ranks
-// that run the same program. It has the era of the communicator, the number of verdicts that were over
+// Path identifies the Try call by its place in the program, which is the same at all ranks that run
+// the same program. It has the era of the communicator, the number of verdicts that were over
 // before the outermost Try on the communicator, the number of that Try since the last of them, and
-// for each level below the number of the inner Try in the one around it. Numbers of calls
-// begin at 1.
+// for each level below the number of the inner Try in the one around it. Numbers of calls begin at
+// 1.
 func (s *Scope) Path() []int { return s.path }
 
 // Path returns the path of the newest Try on c, in any goroutine; nil: none is running.
@@ -210,8 +210,8 @@ func (s *Scope) Failure() (e *Error, pending bool) {
 	}
 }
 
-// InVain says whether the scope's context has ended in vain: the error was that of a Try inside, which
-// this rank had not come to. What waits with that context goes on.
+// InVain says whether the scope's context has ended in vain: the error was that of a Try inside,
+// which this rank had not come to. A Wait with that context continues.
 func (s *Scope) InVain() bool {
 	e, pending := s.Failure()
 	return s.ended && e == nil && !pending && !s.closed && !s.comm.revoked
@@ -271,8 +271,8 @@ func (s *Scope) Close() {
 	}
 }
 
-// outerTry returns the next Try outside that is running; nil: there is none. A goroutine may outlive
-// the Try that it began in.
+// outerTry returns the next Try outside that is running; nil: there is none. A goroutine may
+// outlive the Try that it began in.
 func (s *Scope) outerTry() *Scope {
 	t := s.around
 	for t != nil && (t.guard || t.closed) {

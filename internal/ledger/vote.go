@@ -30,7 +30,8 @@ func (c *Comm) Ask(owner any) *Vote {
 	return v
 }
 
-// AskUnaided is Ask for a vote that is cast as soon as the barrier is over, whatever the program does.
+// AskUnaided is Ask for a vote that is cast as soon as the barrier is over, whatever the program
+// does.
 func (c *Comm) AskUnaided(owner any) *Vote {
 	v := c.Ask(owner)
 	v.unaided = true
@@ -45,8 +46,9 @@ func (v *Vote) Withdraw() {
 	}
 }
 
-// GiveUp votes no in the votes of c that this rank has not cast and that need a waiting goroutine: it waits for the verdict
-// of another communicator, and ranks that have voted yes do not join that round.
+// GiveUp votes no in the votes of c that this rank has not cast and that need a waiting goroutine:
+// it waits for the verdict of another communicator, and ranks that have voted yes do not join that
+// round.
 func (c *Comm) GiveUp() {
 	for _, v := range c.votes {
 		if !v.unaided {

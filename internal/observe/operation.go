@@ -11,12 +11,12 @@ import (
 // An Operation is where a rank is: in an operation that it has begun. It is comparable.
 type Operation struct {
 	Name string // "Recv", "Barrier"; with a Number the whole call, such as "Bcast(root 1, 3 × float64)"
-	// Number counts the collective calls of an epoch, from 1. It is 0 for other operations, and where
-	// the Step is given instead.
+	// Number counts the collective calls of an epoch, from 1. It is 0 for other operations, and
+	// where the Step is given instead.
 	Number int
 	Step   int // that the rank is in, from 1; 0: the operation has no steps
-	// Kind, Peer and Tag are those of the message that the operation waits for. Kind is Idle if it waits
-	// for none, or for another one at each rank that shares the Operation.
+	// Kind, Peer and Tag are those of the message that the operation waits for. Kind is Idle if it
+	// waits for none, or for another one at each rank that shares the Operation.
 	Kind      transport.Kind
 	Peer, Tag int
 
@@ -43,8 +43,8 @@ func OperationOf(r *transport.Request, comm string) Operation {
 	return o
 }
 
-// SharedOperationOf is OperationOf as all ranks in the operation know it: a collective operation has its
-// call and Number, and neither Step nor message.
+// SharedOperationOf is OperationOf as all ranks in the operation know it: a collective operation
+// has its call and Number, and neither Step nor message.
 func SharedOperationOf(r *transport.Request, comm string) Operation {
 	o := OperationOf(r, comm)
 	if o.Step > 0 && r.Signature != 0 {

@@ -59,7 +59,8 @@ func ReadTimelines(dir string) ([]File, error) {
 	return all, nil
 }
 
-// ReadTimeline reads a file, and skips text that is not a line. It returns false if there is no Head.
+// ReadTimeline reads a file, and skips text that is not a line. It returns false if there is no
+// Head.
 func ReadTimeline(b []byte) (f File, ok bool) {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	if json.Unmarshal(first, &f.Head) != nil || f.Format != Format {

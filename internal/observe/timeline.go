@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// These say which operations are kept: the first keptAfter bytes after each other event, and the last
-// keptBefore bytes before it.
+// These say which operations are kept: the first keptAfter bytes after each other event, and the
+// last keptBefore bytes before it.
 const (
 	keptAfter  = 1 << 16
 	keptBefore = 1 << 20
@@ -48,8 +48,8 @@ var timelines struct {
 	in map[string]*Timeline
 }
 
-// OpenTimeline opens this process's file in a directory, which it makes if necessary. Each call returns
-// the same Timeline. It calls warn once if a write fails; the rest is then missing.
+// OpenTimeline opens this process's file in a directory, which it makes if necessary. Each call
+// returns the same Timeline. It calls warn once if a write fails; the rest is then missing.
 func OpenTimeline(dir, job string, warn func(error)) (w *Timeline, run int, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -125,7 +125,8 @@ func (w *Timeline) create(dir, job string) error {
 	return err
 }
 
-// Close releases the Timeline. The file is closed when there have been as many Closes as calls of OpenTimeline.
+// Close releases the Timeline. The file is closed when there have been as many Closes as calls of
+// OpenTimeline.
 func (w *Timeline) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,8 +196,8 @@ func (w *Timeline) append(line []byte, operation bool) error {
 	return nil
 }
 
-// machine returns a name for the processes that share a clock. With Linux, containers with different
-// host names share it.
+// machine returns a name for the processes that share a clock. With Linux, containers with
+// different host names share it.
 func machine(host string) string {
 	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
 		return strings.TrimSpace(string(b))

@@ -8,10 +8,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
-// A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds it with decisions (Adopt),
-// messages (Receive), deaths (Died) and the end of the rank's program (Leave), and sends what Next returns. At a
-// rank that waits to be invited, the caller also calls Wait; the first call after it that returns a Fate ends the
-// wait. Its methods are not safe for concurrent use. Ranks are those of the pool.
+// A Machine is the protocol at one rank. It has no I/O and no clock. The caller feeds it with
+// decisions (Adopt), messages (Receive), deaths (Died) and the end of the rank's program (Leave),
+// and sends what Next returns. At a rank that waits to be invited, the caller also calls Wait; the
+// first call after it that returns a Fate ends the wait. Its methods are not safe for concurrent
+// use. Ranks are those of the pool.
 type Machine struct {
 	rank, size, workers int
 	newest              *Membership // the one that this rank has adopted last; at first, the world's
@@ -22,14 +23,15 @@ type Machine struct {
 
 	dead  map[int]bool // the ranks that have died
 	ended map[int]bool // the ranks before this one that have said that their programs have ended
-	// Of the ranks before this one that have not ended: the number of the living, which may still invite this
-	// one, and of the dead.
+	// Of the ranks before this one that have not ended: the number of the living, which may still
+	// invite this one, and of the dead.
 	open, lost int
 	offers     map[string]*offer // by invitation; those that a living rank has sent
 	out        errchan.Queue[Message]
 }
 
-// An offer is an invitation of this rank. Each rank that lives has at most one: the last that it has sent.
+// An offer is an invitation of this rank. Each rank that lives has at most one: the last that it
+// has sent.
 type offer struct {
 	next *Membership
 	by   map[int]bool // the living ranks that have sent it
@@ -69,7 +71,8 @@ func New(rank, size, workers int) *Machine {
 // Newest returns the membership that this rank has adopted last.
 func (m *Machine) Newest() *Membership { return m.newest }
 
-// Lost returns the note of this rank's proposal to Replace: the ranks that have died before they were needed.
+// Lost returns the note of this rank's proposal to Replace: the ranks that have died before they
+// were needed.
 func (m *Machine) Lost() []byte {
 	var lost []int
 	for r := range m.dead {
@@ -81,9 +84,10 @@ func (m *Machine) Lost() []byte {
 	return wire.AppendRanks(nil, lost)
 }
 
-// Successor returns the membership in which the first ranks that wait take the places of the dead of members,
-// which are ranks in the pool. Dead are indices of members, ascending. The note, of one of the proposals, says
-// which ranks can't take a place. The membership is nil if too few ranks are left; there are left of them.
+// Successor returns the membership in which the first ranks that wait take the places of the dead
+// of members, which are ranks in the pool. Dead are indices of members, ascending. The note, of one
+// of the proposals, says which ranks can't take a place. The membership is nil if too few ranks are
+// left; there are left of them.
 func (m *Machine) Successor(members, dead []int, note []byte) (next *Membership, left int, err error) {
 	d := wire.NewReader(note)
 	lost := d.Ranks(m.size)
@@ -132,9 +136,9 @@ func (m *Machine) Leave() {
 	m.greeted = nil
 }
 
-// Forsaken says whether the program of this rank, which has no place, ends although a rank before it has not
-// said that it has ended. That rank may have made this one a member of a communicator of which only other
-// rescues know. This rank then counts as dead, so they do not wait for it there.
+// Forsaken says whether the program of this rank, which has no place, ends although a rank before
+// it has not said that it has ended. That rank may have made this one a member of a communicator of
+// which only other rescues know. This rank then counts as dead, so they do not wait for it there.
 func (m *Machine) Forsaken() bool {
 	return m.rank >= m.workers && m.newest.Number == 1 && len(m.ended) < m.rank
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
-// A Membership describes the world, or a communicator that Replace makes. It is the same at all its members, and
-// does not change once it is made; the ranks of a process share it.
+// A Membership describes the world, or a communicator that Replace makes. It is the same at all its
+// members, and does not change once it is made; the ranks of a process share it.
 type Membership struct {
 	Number  int   // 1 is the world, 2 the first communicator that Replace makes, and so on
 	Members []int // ranks in the pool; nil for the world
-	// Places are the ranks in the communicator of the members that were not in the one before, ascending.
+	// Places are the ranks in the communicator of the members that were not in the one before,
+	// ascending.
 	Places []int
-	// incarnations says how often the place of a member has been taken over, by its rank in the pool; 0 is left
-	// out.
+	// incarnations says how often the place of a member has been taken over, by its rank in the
+	// pool; 0 is left out.
 	incarnations map[int]int
 	next         int    // the first rank in the pool that has never been needed
 	invitation   string // the text that readInvitation reads
@@ -30,14 +31,16 @@ func (m *Membership) Name() string { return fmt.Sprintf("world.replace%d", m.Num
 // Incarnation returns how often the place of a member, a rank in the pool, has been taken over.
 func (m *Membership) Incarnation(rank int) int { return m.incarnations[rank] }
 
-// Digest tells apart the memberships with the same Number, of which ranks that have died may know another one.
+// Digest tells apart the memberships with the same Number, of which ranks that have died may know
+// another one.
 func (m *Membership) Digest() uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(m.invitation))
 	return h.Sum64()
 }
 
-// Rescues returns the members that were not in the communicator before: ranks in the pool, ascending.
+// Rescues returns the members that were not in the communicator before: ranks in the pool,
+// ascending.
 func (m *Membership) Rescues() []int {
 	rescues := make([]int, len(m.Places))
 	for i, place := range m.Places {
@@ -51,8 +54,8 @@ func (m *Membership) isRescue(place int) bool {
 	return found
 }
 
-// follow returns the membership after m, in which rescues take the places of the dead of members. Dead are
-// indices of members, ascending.
+// follow returns the membership after m, in which rescues take the places of the dead of members.
+// Dead are indices of members, ascending.
 func (m *Membership) follow(members, dead, rescues []int) *Membership {
 	next := &Membership{Number: m.Number + 1, Members: slices.Clone(members), Places: dead, next: m.next, incarnations: make(map[int]int)}
 	for i, place := range dead {
@@ -69,9 +72,9 @@ func (m *Membership) follow(members, dead, rescues []int) *Membership {
 	return next
 }
 
-// encode returns the invitation: the Number, next, the number of runs and, for each run, its first rank, its
-// length, and twice the incarnation, plus 1 for rescues. A run is of consecutive ranks that have the latter in
-// common. All numbers are varints.
+// encode returns the invitation: the Number, next, the number of runs and, for each run, its first
+// rank, its length, and twice the incarnation, plus 1 for rescues. A run is of consecutive ranks
+// that have the latter in common. All numbers are varints.
 func (m *Membership) encode() string {
 	kind := func(place int) int {
 		k := 2 * m.incarnations[m.Members[place]]
@@ -95,7 +98,8 @@ func (m *Membership) encode() string {
 	return string(append(binary.AppendUvarint(b, uint64(n)), runs...))
 }
 
-// readInvitation returns the membership that an invitation of the given rank describes. The pool has size ranks.
+// readInvitation returns the membership that an invitation of the given rank describes. The pool
+// has size ranks.
 func readInvitation(text string, rank, size int) (*Membership, error) {
 	d := wire.NewReader([]byte(text))
 	m := &Membership{Number: int(d.Uvarint()), next: d.Below(size+1, "number of ranks"), incarnations: make(map[int]int), invitation: text}

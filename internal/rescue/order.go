@@ -2,8 +2,8 @@ package rescue
 
 import "sync"
 
-// An Order makes the results of calls take effect in the order in which the calls began, in whatever order their
-// agreements end. The order is therefore the same at all ranks.
+// An Order makes the results of calls take effect in the order in which the calls began, in
+// whatever order their agreements end. The order is therefore the same at all ranks.
 type Order struct {
 	mu    sync.Mutex        // protects the fields; not held while a function of ended runs
 	begun uint64            // the number of calls that have begun; they are numbered from 1
@@ -19,8 +19,8 @@ func (o *Order) Begin() uint64 {
 	return o.begun
 }
 
-// End ends a call. It calls effect when the results of all calls before have taken effect: at once, or later in
-// the goroutine that ends the last of them.
+// End ends a call. It calls effect when the results of all calls before have taken effect: at once,
+// or later in the goroutine that ends the last of them.
 func (o *Order) End(call uint64, effect func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

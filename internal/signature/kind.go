@@ -5,8 +5,8 @@ import "fmt"
 // A Kind says which collective operation a call is. None stands for a point-to-point message.
 type Kind uint8
 
-// The kinds. Refused is a call of any kind with a bad argument, at the rank that is its root. The others are in the order of their names. Release is
-// what ranks do after Close by themselves.
+// The kinds. Refused is a call of any kind with a bad argument, at the rank that is its root. The
+// others are in the order of their names. Release is what ranks do after Close by themselves.
 const (
 	None Kind = iota
 	Refused
@@ -67,8 +67,8 @@ const (
 	kinds
 )
 
-// A form says which fields a call of a kind has. They are the same at all ranks. A spread call has a count for each
-// rank.
+// A form says which fields a call of a kind has. They are the same at all ranks. A spread call has
+// a count for each rank.
 type form struct {
 	name                                     string
 	rooted, reducing, typed, counted, spread bool

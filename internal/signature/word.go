@@ -87,8 +87,8 @@ func (w Word) Kind() Kind { return Kind(w.field(0, kindBits)) }
 // Element returns the element of the message or call.
 func (w Word) Element() Element { return Element(w.field(elementAt, elementBits)) }
 
-// Fits says whether a rank that has made the call w may meet v: a rank whose own call was refused knows that, and may
-// meet all.
+// Fits says whether a rank that has made the call w may meet v: a rank whose own call was refused
+// knows that, and may meet all.
 func (w Word) Fits(v Word) bool { return w == v || w.fits(v) }
 
 func (w Word) fits(v Word) bool {

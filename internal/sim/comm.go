@@ -310,7 +310,8 @@ func (s *side) Leave(bool) {
 	}
 }
 
-// HasReturned returns false: a rank of a simulation that has left is needed by none, and dies only by itself.
+// HasReturned returns false: a rank of a simulation that has left is needed by none, and dies only
+// by itself.
 func (s *side) HasReturned(int) bool { return false }
 
 // Look does nothing: ranks that have left live, and need not learn which ranks need them.

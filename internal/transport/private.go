@@ -1,7 +1,7 @@
 package transport
 
-// Private is the state that a transport keeps in a Request under way; with it, an operation needs only one
-// allocation. Only the transport uses it.
+// Private is the state that a transport keeps in a Request under way; with it, an operation needs
+// only one allocation. Only the transport uses it.
 type Private struct {
 	Kind   Kind
 	Where  any      // what the request waits in

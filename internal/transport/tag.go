@@ -2,7 +2,8 @@ package transport
 
 import "math"
 
-// AnySource and AnyTag are the wildcards of a receive. AnyTag matches users' tags, which are not negative.
+// AnySource and AnyTag are the wildcards of a receive. AnyTag matches users' tags, which are not
+// negative.
 const (
 	AnySource = -1
 	AnyTag    = -1
@@ -15,8 +16,8 @@ const NoTag = math.MinInt
 // from 1. It is less than AnyTag.
 func CollectiveTag(seq int) int { return AnyTag - seq }
 
-// AgreementTag is the tag of the messages of an agreement that is made by messages. It is no tag of a
-// collective call that is compared with others, and its CollectiveNumber is Agreements or more.
+// AgreementTag is the tag of the messages of an agreement that is made by messages. It is no tag of
+// a collective call that is compared with others, and its CollectiveNumber is Agreements or more.
 func AgreementTag(seq int) int { return CollectiveTag(Agreements + seq) }
 
 // Agreements is greater than the number of every collective call of an epoch.

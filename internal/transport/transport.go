@@ -50,8 +50,8 @@ type Comm interface {
 	// have arrived already wait for receives.
 	Advance(generation int, cause error)
 	// Quiesce calls then once nothing is done any more with the buffers of requests that have
-	// ended, or were about to end, when it was called: no message is copied, and no Completed
-	// of a collective operation's request runs, in which the operation may go on. Then is
+	// ended, or were about to end, when it was called: no message is copied, and no Completed of a
+	// collective operation's request runs, in which the operation may take its next step. Then is
 	// called before Quiesce returns or later, on any goroutine.
 	Quiesce(then func())
 
@@ -106,11 +106,12 @@ type Comm interface {
 	// unless its message has come, and requests of collective operations, but not those from
 	// AnySource.
 	Die()
-	// Leave says that the rank's program has ended, and with it all collective calls that it has begun. The
-	// rank owes nothing any more: its communicators only carry errors. It is called once. If dies is set the
-	// rank dies, when its messages have arrived; otherwise it dies if another rank needs it. If
-	// Features.Deaths is not set it does not die: requests that need it end with a *LeftError, when its
-	// messages have arrived, errors included. Calls of the ranks that need it are compared before.
+	// Leave says that the rank's program has ended, and with it all collective calls that it has
+	// begun. The rank owes nothing any more: its communicators only carry errors. It is called
+	// once. If dies is set the rank dies, when its messages have arrived; otherwise it dies if
+	// another rank needs it. If Features.Deaths is not set it does not die: requests that need it
+	// end with a *LeftError, when its messages have arrived, errors included. Calls of the ranks
+	// that need it are compared before.
 	//
 	// Further rules apply to requests that the program of a rank waits for: requests whose
 	// Completer is an Awaiter and says so. If such a request is from AnySource, and the programs
@@ -118,8 +119,8 @@ type Comm interface {
 	// rank may still send to itself.) If all other members have died, and the Completer is an
 	// Acknowledger and says so, the request ends with a *DeadError.
 	Leave(dies bool)
-	// HasReturned says whether the program of a member is known to have ended, by a Leave that was not to
-	// die. The member may have died since, because others needed it.
+	// HasReturned says whether the program of a member is known to have ended, by a Leave that was
+	// not to die. The member may have died since, because others needed it.
 	HasReturned(rank int) bool
 	// Look is called after this rank's program has begun to wait. It handles requests that need
 	// ranks whose programs have ended, or any other rank when all others have died, and has the
@@ -236,18 +237,20 @@ type Status struct {
 	Signature   signature.Word
 }
 
-// A Driver is a Comm whose messages move while a goroutine waits in it, and otherwise only from time
-// to time.
+// A Driver is a Comm whose messages move while a goroutine waits in it, and otherwise only from
+// time to time.
 type Driver interface {
 	// Await blocks until s is Woken, ended is closed, or the transport has Failed. It says whether
 	// s is Woken.
 	Await(s waiting.Sleeper, ended <-chan struct{}) (woken bool)
-	// Glance makes messages move for a moment. What a goroutine is about to wait for may then be done.
+	// Glance makes messages move for a moment. What a goroutine is about to wait for may then be
+	// done.
 	Glance()
 	// Failed returns the error after which no message moves any more, or nil.
 	Failed() error
-	// OnFailure has told called with this error when there is one, on any goroutine: the program may
-	// need no message, and would not hear of it. It takes the place of the last one; nil: nobody is told.
+	// OnFailure has told called with this error when there is one, on any goroutine: the program
+	// may need no message, and would not hear of it. It takes the place of the last one; nil:
+	// nobody is told.
 	OnFailure(told func(error))
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
@@ -258,8 +261,8 @@ type Driver interface {
 
 // A Starter is a Comm that can begin several requests for less than their sum.
 type Starter interface {
-	// Start begins sends and receives, whose Kind says which, as Isend and Irecv do, in their order. It returns
-	// how many have ended at once. They are Ended, and their Done is not called.
+	// Start begins sends and receives, whose Kind says which, as Isend and Irecv do, in their
+	// order. It returns how many have ended at once. They are Ended, and their Done is not called.
 	Start(rs []Request) (ended int)
 }
 
@@ -343,8 +346,8 @@ func (e *TruncateError) Error() string {
 		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
 }
 
-// MismatchError is the error of a rank that has made another collective call than a peer in the same
-// place.
+// MismatchError is the error of a rank that has made another collective call than a peer in the
+// same place.
 type MismatchError struct {
 	Number      int // of the call in its epoch
 	Own, Theirs signature.Word
@@ -380,7 +383,8 @@ func (e constError) Error() string { return string(e) }
 // ErrCancelled is the error of a request that Cancel ended.
 const ErrCancelled = constError("cancelled")
 
-// ErrFenced is the error of all requests of a process that lives and that others have declared dead.
+// ErrFenced is the error of all requests of a process that lives and that others have declared
+// dead.
 const ErrFenced = constError("other processes have declared this one dead, and continue without it")
 
 // ErrNoQuorum is the ErrFenced of a process on a side of the network without a majority.

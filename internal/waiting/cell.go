@@ -141,8 +141,8 @@ func (c *Cell) Fail(err error) { c.by().Failing(c, err) }
 // Look tells the Keeper that the future was found pending.
 func (c *Cell) Look() { c.by().Look() }
 
-// Wait blocks until the operation is done. It returns nil if the result can be read, or the error to
-// report instead. The operation's own error is in end when it is done.
+// Wait blocks until the operation is done. It returns nil if the result can be read, or the error
+// to report instead. The operation's own error is in end when it is done.
 func (c *Cell) Wait(ctx context.Context, end *error) error {
 	if !c.IsDone() {
 		c.by().Yield()

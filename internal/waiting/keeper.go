@@ -12,9 +12,9 @@ type Keeper interface {
 	// Yield is called by a Wait that finds its future pending, before it parks. The Keeper
 	// may let goroutines run that will complete the future.
 	Yield()
-	// Park is called by a goroutine about to wait with ctx. It lends a Place to wait
-	// in and says which channel ends the wait early (nil: none). The Keeper may leave an end of ctx out
-	// of the channel, and nudge the Place when it comes.
+	// Park is called by a goroutine about to wait with ctx. It lends a Place to wait in and says
+	// which channel ends the wait early (nil: none). The Keeper may leave an end of ctx out of the
+	// channel, and nudge the Place when it comes.
 	Park(ctx context.Context) (*Place, <-chan struct{})
 	// Unpark ends what Park began and gives the Place back.
 	Unpark(*Place)
@@ -37,8 +37,8 @@ type Keeper interface {
 	// TryVerdict is Verdict for Test. If Verdict would block, ok is false.
 	TryVerdict(end func() error) (ok bool, err error)
 
-	// IsOver says whether err is an error of the party that is over. An operation that has ended with it
-	// returns it, and nothing that came later.
+	// IsOver says whether err is an error of the party that is over. An operation that has ended
+	// with it returns it, and nothing that came later.
 	IsOver(err error) bool
 
 	// Failing is called when the operation is about to end with an error.

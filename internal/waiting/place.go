@@ -45,8 +45,8 @@ func (p *Place) Sleep() <-chan struct{} {
 // Rise ends what Sleep began.
 func (p *Place) Rise() { p.asleep.Store(false) }
 
-// Nudge makes the goroutine that waits in the Place, if there is one, park again. It does nothing if there is
-// a Drive.
+// Nudge makes the goroutine that waits in the Place, if there is one, park again. It does nothing
+// if there is a Drive.
 func (p *Place) Nudge() { p.rouse() }
 
 // Nudged delivers when the Place is nudged, and perhaps at other times.

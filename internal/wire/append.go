@@ -24,8 +24,8 @@ func AppendRanks(b []byte, ranks []int) []byte {
 	return b
 }
 
-// AppendRuns appends ranks, in any order, as runs of consecutive ranks: the number of runs, and then the first rank
-// and the length of each, all as varints.
+// AppendRuns appends ranks, in any order, as runs of consecutive ranks: the number of runs, and
+// then the first rank and the length of each, all as varints.
 func AppendRuns(b []byte, ranks []int) []byte {
 	var runs []byte
 	n := 0

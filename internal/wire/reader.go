@@ -6,14 +6,15 @@ import (
 	"fmt"
 )
 
-// A Reader decodes values from bytes of another rank. After the first wrong value it has failed: it keeps that error
-// and returns zeros.
+// A Reader decodes values from bytes of another rank. After the first wrong value it has failed: it
+// keeps that error and returns zeros.
 type Reader struct {
 	b   []byte
 	err error
 }
 
-// NewReader returns a Reader of b. The slices that it returns are parts of b, so b must not be changed afterwards.
+// NewReader returns a Reader of b. The slices that it returns are parts of b, so b must not be
+// changed afterwards.
 func NewReader(b []byte) *Reader { return &Reader{b: b} }
 
 // Fail makes the Reader fail with err, unless it has failed already.
@@ -84,7 +85,8 @@ func (d *Reader) Below(limit int, what string) int {
 	return int(v)
 }
 
-// Bytes reads what AppendBytes has appended. The result is a part of the input; it is nil if its length is 0.
+// Bytes reads what AppendBytes has appended. The result is a part of the input; it is nil if its
+// length is 0.
 func (d *Reader) Bytes() []byte {
 	n := d.Uvarint()
 	if n > uint64(len(d.b)) {
@@ -128,7 +130,8 @@ func (d *Reader) Ranks(size int) []int {
 	return ranks
 }
 
-// Runs reads what AppendRuns has appended. The ranks are below size, and there are size of them at most.
+// Runs reads what AppendRuns has appended. The ranks are below size, and there are size of them at
+// most.
 func (d *Reader) Runs(size int) (ranks []int) {
 	for range d.Below(len(d.b)+1, "number of runs") {
 		first := d.Below(size, "rank")

@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// Shared keeps the message that was decoded last in this process. Ranks of one process that pass the same bytes on thus
-// share one message instead of a copy each. A verdict, for example, may have a report of every rank.
+// Shared keeps the message that was decoded last in this process. Ranks of one process that pass
+// the same bytes on thus share one message instead of a copy each. A verdict, for example, may have
+// a report of every rank.
 type Shared[M any] struct{ last atomic.Pointer[shared[M]] }
 
 type shared[M any] struct {

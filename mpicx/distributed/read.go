@@ -44,8 +44,8 @@ func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (*Mat
 	if err := mpicx.Bcast(comm, head, 0).Wait(ctx); err != nil {
 		return nil, err
 	}
-	// At first each rank gets the same number of rows. The number of entries is not known before the
-	// end.
+	// At first each rank gets the same number of rows. The number of entries is not known before
+	// the end.
 	n, size := head[0], comm.Size()
 	offsets := make([]int, size+1)
 	for q := range offsets {

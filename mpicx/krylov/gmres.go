@@ -59,8 +59,8 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 	}
 }
 
-// cycle is GMRES between two restarts: A·M⁻¹·V = V·H, where V is orthonormal and H is stored as Q·R,
-// with Q in Givens rotations.
+// cycle is GMRES between two restarts: A·M⁻¹·V = V·H, where V is orthonormal and H is stored as
+// Q·R, with Q in Givens rotations.
 type cycle struct {
 	sys  System
 	x    []float64 // the iterate at the beginning
@@ -130,9 +130,9 @@ func (c *cycle) extend(ctx context.Context) (rest float64, more bool) {
 // normalizes w, and returns its norm, or 0 if nothing but rounding is left of it.
 //
 // One pass leaves components of the order of ε·‖w before‖/‖w after‖. The errors of the basis itself
-// are amplified by the same factor from vector to vector. There is therefore a second pass if much of w
-// has been subtracted, and if the newest vector of the basis is no longer orthogonal to the first, where
-// loss of orthogonality shows first.
+// are amplified by the same factor from vector to vector. There is therefore a second pass if much
+// of w has been subtracted, and if the newest vector of the basis is no longer orthogonal to the
+// first, where loss of orthogonality shows first.
 func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 	const (
 		muchGone   = 1e-2  // of w·w
@@ -179,8 +179,8 @@ func subtractSquares(sums []float64, n int) float64 {
 	return left
 }
 
-// current stores the iterate in x. If r is not nil, it stores the recursion's residual there: V·Q times
-// the last element of g.
+// current stores the iterate in x. If r is not nil, it stores the recursion's residual there: V·Q
+// times the last element of g.
 func (c *cycle) current(ctx context.Context, x, r []float64) {
 	for i := c.j - 1; i >= 0; i-- {
 		c.y[i] = c.g[i]

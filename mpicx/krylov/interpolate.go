@@ -37,8 +37,8 @@ func Interpolate(ctx context.Context, sys System, x []float64, lost []bool, meth
 	return res, err
 }
 
-// restrict returns the system of the rows in d, with the right-hand side b, which is 0 in other rows.
-// Vectors keep their length, and are 0 in other rows.
+// restrict returns the system of the rows in d, with the right-hand side b, which is 0 in other
+// rows. Vectors keep their length, and are 0 in other rows.
 func (sys *System) restrict(b []float64, d []bool) System {
 	only := func(a Operator) Operator {
 		if a == nil {

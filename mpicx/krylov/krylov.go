@@ -124,7 +124,7 @@ type Result struct {
 // solves sys. An error is that of an observer or a *BreakdownError.
 type Method func(ctx context.Context, sys System, x []float64, opt Options) (Result, error)
 
-// A BreakdownError says that a method can't go on: the matrix or the preconditioner is
+// A BreakdownError says that a method can't continue: the matrix or the preconditioner is
 // not of the kind that it is for, or the method diverges. All ranks get it alike.
 type BreakdownError struct {
 	Method   string

@@ -81,8 +81,8 @@ func scale(x []float64, a float64) {
 	}
 }
 
-// block is the number of elements of all vectors that are used together: few enough for a cache, and
-// enough for the processor to prefetch them.
+// block is the number of elements of all vectors that are used together: few enough for a cache,
+// and enough for the processor to prefetch them.
 const block = 2048
 
 // dotAll stores this rank's parts of v·w, for each v of the basis, in parts, and then that of w·w.

@@ -4,14 +4,15 @@
 //
 //	mpicxrun [-n processes] [-respawn processes] [-label] [-v] program [argument ...]
 //
-// -np is the same as -n. With -v mpicxrun prints the pid of each process: kill -9 shows what a death
+// -np is the same as -n. With -v mpicxrun prints the pid of each process: kill -9 shows what a
+// death
 // does.
 //
 // Rank 0 reads the standard input; that of the other ranks is empty. The processes write to
-// mpicxrun's standard output and error directly. With -label lines stay whole, and each begins
-// with the rank of its process: [2]. If mpicxrun can't write a line, it prints why to standard error;
-// a process that writes more then gets SIGPIPE. If a child that a process has left behind has its output open,
-// mpicxrun waits for the end of that for a second.
+// mpicxrun's standard output and error directly. With -label lines stay whole, and each begins with
+// the rank of its process: [2]. If mpicxrun can't write a line, it prints why to standard error; a
+// process that writes more then gets SIGPIPE. If a child that a process has left behind has its
+// output open, mpicxrun waits for the end of that for a second.
 //
 // SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on to all
 // processes, and to the processes that these have started. (SIGQUIT has a Go program print the
@@ -33,10 +34,10 @@
 // # Fresh processes
 //
 // In a program that uses WithRespawn, Comm.Replace has mpicxrun start a fresh process for each dead
-// one, with the same arguments and an empty standard input. Its MPICXRUN_RANK, and its label, is the
-// next number after those of the processes so far. In the communicator that Replace makes it has the
-// rank of the dead process. -respawn says how many processes can be started later; -n and -respawn
-// are at most 128 together.
+// one, with the same arguments and an empty standard input. Its MPICXRUN_RANK, and its label, is
+// the next number after those of the processes so far. In the communicator that Replace makes it
+// has the rank of the dead process. -respawn says how many processes can be started later; -n and
+// -respawn are at most 128 together.
 //
 // # Exit status
 //
@@ -50,6 +51,6 @@
 //	126    the program can't be started
 //	127    there is no such program
 //
-// If SIGINT, SIGTERM, SIGHUP or SIGQUIT was passed on and has ended a process, the status is 128 and
-// the signal's number, whatever the other processes have ended with: 130 after Ctrl-C.
+// If SIGINT, SIGTERM, SIGHUP or SIGQUIT was passed on and has ended a process, the status is 128
+// and the signal's number, whatever the other processes have ended with: 130 after Ctrl-C.
 package main

@@ -103,8 +103,8 @@ func run(n, later int, label, verbose bool, args []string) (status int, err erro
 	return status, err
 }
 
-// giveInput gives the process the standard input. The input of a terminal comes through a pipe, because
-// the process is in a separate process group, which is not the terminal's.
+// giveInput gives the process the standard input. The input of a terminal comes through a pipe,
+// because the process is in a separate process group, which is not the terminal's.
 func giveInput(c *exec.Cmd) error {
 	info, err := os.Stdin.Stat()
 	if err != nil {

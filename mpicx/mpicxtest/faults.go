@@ -16,8 +16,8 @@ import (
 // the ranks that have died, in ascending order. A death does not fail t; an error of a survivor
 // does. A plan that cannot be read, or that does not fit the ranks, fails t at once.
 //
-// A plan consists of statements, separated by semicolons or newlines. Ranks are those of the
-// world, and the numbers after them are spares (mpicx.WithSpares), or fresh ranks (mpicx.WithRespawn) in
+// A plan consists of statements, separated by semicolons or newlines. Ranks are those of the world,
+// and the numbers after them are spares (mpicx.WithSpares), or fresh ranks (mpicx.WithRespawn) in
 // the order in which they are started. Other numbers count from 1:
 //
 //	kill 3 at operation 17            instead of its 17th send, receive or probe, counting those
@@ -32,8 +32,8 @@ import (
 //	kill any 2 random seed 7 of 500   the same for two ranks, drawn with the same seed
 //
 // A collective has the name of its function: AllreduceValue is not Allreduce. Operations and
-// messages count over all communicators of a rank and its whole run, and calls of a collective
-// by name. Which steps a rank takes part in depends on the algorithm, and so on the sizes, the number
+// messages count over all communicators of a rank and its whole run, and calls of a collective by
+// name. Which steps a rank takes part in depends on the algorithm, and so on the sizes, the number
 // of ranks and the transport: an Allreduce of one number has steps 1 and 2 among 4 goroutine ranks,
 // and steps 2 and 3 among 4 processes. The numbers of operations have no gaps.
 //
@@ -47,8 +47,8 @@ import (
 //
 // Without -tags ulfm a plan in which ranks may die fails t, because the black channel does not see
 // them die: a test that is to be skipped there calls [NeedsULFM] first. A plan without deaths, such
-// as "", runs with either backend. In a job of mpirun RunFaults skips t if ranks may die, because no
-// process could say which others have died by plan.
+// as "", runs with either backend. In a job of mpirun RunFaults skips t if ranks may die, because
+// no process could say which others have died by plan.
 func RunFaults(t testing.TB, ranks int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) (killed []int) {
 	t.Helper()
 	all := ranks
@@ -89,11 +89,11 @@ func planOf(t testing.TB, plan string, ranks int) *fault.Plan {
 //	go test -tags ulfm -run '^TestOfYours$/^kill_3_at_operation_17$'
 //
 // An operation is a send, a receive or a probe that the rank begins on any of its communicators,
-// those of its collective operations included. A first run, in which nobody dies, counts them, from 1
-// to the end of fn; if it fails, no rank is killed. The counts are the same in each run if a rank's
-// operations do not depend on which of its goroutines is faster. Function fn is called anew in each
-// run, and must not keep anything from an earlier one. Options are those of mpicx.Run; with WithSpares,
-// spares are not killed.
+// those of its collective operations included. A first run, in which nobody dies, counts them, from
+// 1 to the end of fn; if it fails, no rank is killed. The counts are the same in each run if a
+// rank's operations do not depend on which of its goroutines is faster. Function fn is called anew
+// in each run, and must not keep anything from an earlier one. Options are those of mpicx.Run; with
+// WithSpares, spares are not killed.
 //
 // Without -tags ulfm EveryDeath fails t, as RunFaults does, and it skips t in a job of mpirun.
 func EveryDeath(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {

@@ -58,8 +58,8 @@ func RunProcesses(t *testing.T, n int, fn func(ctx context.Context, world *mpicx
 //	exit 2 with status 3 in Barrier step 2
 //	stop 1 for 200ms in Allreduce step 2     it continues afterwards
 //
-// with any moment of RunFaults, and with "must" before it. Without -tags ulfm a job ends with the first
-// death: a plan in which processes may end fails t there, unless t calls [NeedsULFM] first.
+// with any moment of RunFaults, and with "must" before it. Without -tags ulfm a job ends with the
+// first death: a plan in which processes may end fails t there, unless t calls [NeedsULFM] first.
 func RunProcessFaults(t *testing.T, n int, plan string, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) []Process {
 	t.Helper()
 	p := planOf(t, plan, n+later(opts))

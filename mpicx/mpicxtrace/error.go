@@ -94,7 +94,8 @@ func (r *run) incidents() (all []*incident) {
 	return all
 }
 
-// operates says whether a rank begins to be blocked in an operation of its program, in a range of time.
+// operates says whether a rank begins to be blocked in an operation of its program, in a range of
+// time.
 func (r *run) operates(rank int, from, to int64) bool {
 	return slices.ContainsFunc(r.operations, func(o operation) bool {
 		return o.rank == rank && o.begin >= from && o.begin < to && !isRepair(o.name)

@@ -21,7 +21,8 @@ type mark struct {
 
 const firstAfter observe.Kind = "first operation after"
 
-// Shapes of marks, with the event at 0, 0. They have the colour of the mark: cross and ring as lines, the others filled.
+// Shapes of marks, with the event at 0, 0. They have the colour of the mark: cross and ring as
+// lines, the others filled.
 const (
 	cross   = `<path d="M-5 -5 l10 10 m0 -10 l-10 10" stroke-width="3"/>`
 	circle  = `<circle r="4.5"/>`

@@ -240,8 +240,8 @@ func (s *Scanner) coordinateEntry() (t Triplet, err error) {
 	return t, nil
 }
 
-// arrayEntry returns the entry of a line in array format. Entries are listed column by column, without
-// their indices.
+// arrayEntry returns the entry of a line in array format. Entries are listed column by column,
+// without their indices.
 func (s *Scanner) arrayEntry() (t Triplet, err error) {
 	t = Triplet{Row: int32(s.row), Col: int32(s.col)}
 	if s.row++; s.row == s.Rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who knows the name of the shared memory opens nothing but that, and changes nothing.
+// A process that knows the name of the shared memory opens nothing but that, and changes nothing.
 func TestOpenMemory(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, mode os.FileMode, length int) string {
