@@ -245,8 +245,8 @@ func advanceUnderTraffic(s *side) {
 		seen[key] = true
 	}
 	s.together(2*workers+1, func(g int) {
-		switch {
-		case g == 2*workers:
+		switch g {
+		case 2*workers:
 			for round := range rounds {
 				for range quota {
 					await(s, received)
