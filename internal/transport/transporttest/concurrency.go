@@ -246,7 +246,7 @@ func advanceUnderTraffic(s *side) {
 	}
 	s.together(2*workers+1, func(g int) {
 		switch g {
-		case 2*workers:
+		case 2 * workers:
 			for round := range rounds {
 				for range quota {
 					await(s, received)
