@@ -163,7 +163,7 @@ func (k *coupling) lead() {
 	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
 	got := func(other couple.Letter) {
 		if !done.Swap(true) {
-			note, err := element.Encode(other.Against(k.own, k.local.root().size))
+			note, err := element.Encode(other.Checked(k.own, k.local.root().size))
 			k.agree(1, k.learnt, err == nil, note, k.learned)
 		}
 	}

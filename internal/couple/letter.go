@@ -15,9 +15,9 @@ type Letter struct {
 	Members []int  // of the group
 }
 
-// Against returns the letter l that the group with the letter own has received. If the two groups
-// can't make an Intercomm, the result has a Failure. The root has size ranks.
-func (l Letter) Against(own Letter, size int) Letter {
+// Checked returns l, which the group with the letter own has received. If the two groups can't make
+// an Intercomm, the result has a Failure that says why. The root has size ranks.
+func (l Letter) Checked(own Letter, size int) Letter {
 	switch {
 	case l.Failure != "":
 	case l.Epoch != own.Epoch:

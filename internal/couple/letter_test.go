@@ -20,7 +20,7 @@ func TestAgainst(t *testing.T) {
 		{Letter{Epoch: 3, Members: []int{-1, 2}}, "the other group's letter can't be read"},
 		{Letter{Epoch: 3, Name: "right", Members: []int{2, 1}}, "left and right have a rank in common, expected none"},
 	} {
-		require.Equal(t, test.want, test.letter.Against(own, 5).Failure)
+		require.Equal(t, test.want, test.letter.Checked(own, 5).Failure)
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 type Registry struct {
 	open   map[uint64][]int // this rank's calls that may still fail, and the ranks that have asked about them
 	failed map[uint64]bool  // this rank's calls that have failed
-	// inquiries are this rank's, by the id of the other group's call: the members that are left to
-	// ask. The first of them was asked, and lives. The list is empty if all members were asked.
+	// inquiries are this rank's, by the id of the other group's call: members of that group, of
+	// which the first is living and was asked, and the others are asked if it dies. The list is
+	// empty if all members were asked, or all have died.
 	inquiries map[uint64][]int
 	dead      map[int]bool
 	out       errchan.Queue[Message]

@@ -9,10 +9,10 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// A step of a reduction runs on the goroutine that brings the step's last message, which may belong
-// to another part of the program. That goroutine waits while the user's function runs. If the
-// function waited for an operation, it could wait for that goroutine. So whatever would block in
-// the function asks InFunction, and throws instead, which ends the reduction.
+// A step of a reduction runs on whichever goroutine brings the step's last message, perhaps one on
+// which another operation depends. If the user's function waited for that operation, it would wait
+// for itself. So whatever would block in the function asks InFunction, and throws instead, which
+// ends the reduction.
 //
 // The function runs in a coroutine, which runtime.Goexit may end. A goroutine would do, but
 // switching to one wakes other threads: between four processes on two cores AllreduceFunc then
@@ -53,8 +53,8 @@ func Func[T any](f func(a, b T) T) Kernel {
 // runtime.Goexit.
 func Call(apply func()) {
 	run, _ := iter.Pull(func(func(struct{}) bool) {
-		err := future.ErrGoexit
-		defer func() { rethrow(err) }() // run panics with this. Without a panic it would end its goroutine by Goexit, too
+		err := future.ErrGoexit         // if apply neither returns nor panics
+		defer func() { rethrow(err) }() // always a panic: iter.Pull would end its caller, too, by Goexit
 		defer future.Catch(&err)
 		pprof.SetGoroutineLabels(functionLabel)
 		apply()

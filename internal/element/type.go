@@ -83,7 +83,8 @@ func newType(t reflect.Type) *Type {
 		digest.Write(layout(nil, t, 0))
 		n.Signature = signature.Structs(n.Size, digest.Sum64())
 	}
-	if n.Unfit = n.Pointers; n.Size == 0 {
+	n.Unfit = n.Pointers
+	if n.Size == 0 {
 		n.Unfit = refused("elements of type %v have no bytes, expected at least one", t)
 	}
 	return n

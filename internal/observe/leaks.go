@@ -15,8 +15,7 @@ import (
 //
 // A failed future is excused in these cases:
 //
-//   - An error of its communicator follows. The error ends all operations that were begun before,
-//     and the program continues elsewhere.
+//   - Its communicator has an error later. Then the program gives up whatever it has begun before.
 //   - It was cancelled, or was ended by an error of all ranks, a death, or the end of a rank's
 //     program.
 //   - An error of all ranks has ended a Wait for it.
@@ -126,7 +125,7 @@ func (l *Leaks) Unreceived(c *ledger.Comm, messages []string) {
 	}
 }
 
-// Wrong returns the failures that which selects, joined, or nil. If one of them is a panic, it
+// Wrong returns the failures for which which returns true, joined, or nil. If one of them is a panic, it
 // returns only the panic.
 func (l *Leaks) Wrong(which func(FailedFuture) bool) error {
 	l.mu.Lock()

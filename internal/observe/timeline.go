@@ -31,9 +31,9 @@ type Timeline struct {
 	users  int
 	runs   int
 	failed bool
-	// The next line goes to at. If at is before end, it replaces older lines, from start on:
-	// start is the position of the first line behind kept, once there are keptBefore bytes of them.
-	// It is -1 until there is one.
+	// The next line goes to at. Lines before kept are never overwritten. start is the position of
+	// the first line of an operation after kept; -1: there is none yet. Once keptBefore bytes follow
+	// start, lines are written from start again, and at is before end, the end of the file.
 	at, end, kept, start int64
 }
 

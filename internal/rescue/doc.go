@@ -13,9 +13,9 @@
 // member does not matter.
 //
 // A member may receive a decision, invite rescues and die, while the survivors make another
-// decision. So a rank accepts an invitation only when every member with a lower rank has sent the
-// same one or has died, and one rank that has sent it lives. The members with lower ranks are the
-// old members and the rescues before this one. Old members that live at the same time have the same
+// decision. So a rank accepts an invitation only when every member before it has sent the same one
+// or has died, and one rank that has sent it lives. The members before it are the old members and
+// the rescues with lower ranks. Old members that live at the same time have the same
 // decision, so no living one has another. A rescue that has accepted an invitation sends it to the
 // other rescues, so they do not accept another one. Members that have died are dead members of the
 // new communicator.

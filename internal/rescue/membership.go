@@ -31,8 +31,8 @@ func (m *Membership) Name() string { return fmt.Sprintf("world.replace%d", m.Num
 // Incarnation returns how often the place of a member, a rank in the pool, has been taken over.
 func (m *Membership) Incarnation(rank int) int { return m.incarnations[rank] }
 
-// Digest tells apart the memberships with the same Number, of which ranks that have died may know
-// another one.
+// Digest distinguishes the membership from others with the same Number: ranks that have died may
+// have known another one.
 func (m *Membership) Digest() uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(m.invitation))

@@ -75,7 +75,7 @@ func number[N int64 | uint64](d *Reader, decode func([]byte) (N, int)) N {
 	return v
 }
 
-// Below reads a number less than limit. The error calls the number what.
+// Below reads a number less than limit. In the error, what names the number.
 func (d *Reader) Below(limit int, what string) int {
 	v := d.Uvarint()
 	if d.err == nil && v >= uint64(limit) {

@@ -11,12 +11,13 @@ import (
 type Shared[M any] struct{ last atomic.Pointer[shared[M]] }
 
 type shared[M any] struct {
-	from *byte // its first byte; kept, so that no other message can have it
+	from *byte // its first byte; this pointer keeps the array, so an equal one is of the same message
 	len  int
 	msg  *M
 }
 
-// Decode returns decode(b), or the message kept if it was decoded from the same bytes in memory.
+// Decode returns decode(b), or the message kept if it was decoded from the same bytes in memory. So
+// b must never be changed.
 func (s *Shared[M]) Decode(b []byte, decode func([]byte) (*M, error)) (*M, error) {
 	from := unsafe.SliceData(b)
 	if l := s.last.Load(); l != nil && l.from == from && l.len == len(b) {

@@ -25,13 +25,12 @@ type Machine struct {
 	ended map[int]bool // the ranks before this one that have said that their programs have ended
 	// Of the ranks before this one that have not ended: the number of the living, which may still
 	// invite this one, and of the dead.
-	open, lost int
-	offers     map[string]*offer // by invitation; those that a living rank has sent
-	out        errchan.Queue[Message]
+	open, deadBefore int
+	offers           map[string]*offer // by invitation; those that a living rank has sent
+	out              errchan.Queue[Message]
 }
 
-// An offer is an invitation of this rank. Each rank that lives has at most one: the last that it
-// has sent.
+// An offer is an invitation that this rank has received. Of each living rank the last one counts.
 type offer struct {
 	next *Membership
 	by   map[int]bool // the living ranks that have sent it
@@ -136,9 +135,10 @@ func (m *Machine) Leave() {
 	m.greeted = nil
 }
 
-// Forsaken says whether the program of this rank, which has no place, ends although a rank before
-// it has not said that it has ended. That rank may have made this one a member of a communicator of
-// which only other rescues know. This rank then counts as dead, so they do not wait for it there.
+// Forsaken says whether this rank, which was never given a place, ends while a rank before it has
+// not announced its own end. That rank may have died after it had made this one a member of a
+// communicator of which only other rescues know. This rank then counts as dead, so that they do not
+// wait for it there.
 func (m *Machine) Forsaken() bool {
 	return m.rank >= m.workers && m.newest.Number == 1 && len(m.ended) < m.rank
 }
@@ -178,16 +178,16 @@ func (m *Machine) Died(rank int) *Fate {
 	m.forget(rank)
 	if rank < m.rank && !m.ended[rank] {
 		m.open--
-		m.lost++
+		m.deadBefore++
 	}
 	m.dead[rank] = true
 	return m.fate()
 }
 
-// count returns the count that has a rank before this one.
+// count returns the number, open or deadBefore, that counts a rank before this one.
 func (m *Machine) count(rank int) *int {
 	if m.dead[rank] {
-		return &m.lost
+		return &m.deadBefore
 	}
 	return &m.open
 }
@@ -234,13 +234,14 @@ func (m *Machine) decide() *Fate {
 	switch {
 	case m.open > 0 || len(m.offers) > 0:
 		return nil
-	case m.rank > 0 && m.lost == m.rank:
+	case m.rank > 0 && m.deadBefore == m.rank:
 		return &Fate{Err: ErrAlone}
 	}
 	return &Fate{}
 }
 
-// accepts says whether every member before this rank has sent the offer or has died.
+// accepts says whether every member before this rank has sent the offer or has died. One that has
+// sent it lives, otherwise forget has dropped the offer.
 func (m *Machine) accepts(o *offer) bool {
 	return !slices.ContainsFunc(o.next.Members, func(r int) bool { return r < m.rank && !m.dead[r] && !o.by[r] })
 }
