@@ -125,8 +125,8 @@ func (l *Leaks) Unreceived(c *ledger.Comm, messages []string) {
 	}
 }
 
-// Wrong returns the failures for which which returns true, joined, or nil. If one of them is a panic, it
-// returns only the panic.
+// Wrong returns the failures for which which returns true, joined, or nil. If one of them is a
+// panic, it returns only the panic.
 func (l *Leaks) Wrong(which func(FailedFuture) bool) error {
 	l.mu.Lock()
 	failed := slices.Clone(l.failed)
