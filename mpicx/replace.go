@@ -259,7 +259,8 @@ func (l *lineage) listen() (err error) {
 // feed gives the rank's machine an input, and carries out what follows.
 func (l *lineage) feed(input func(*rescue.Machine) *rescue.Fate) {
 	l.mu.Lock()
-	fate, decided := input(l.rescue), l.decided
+	fate := input(l.rescue)
+	decided := l.decided
 	l.mu.Unlock()
 	if fate != nil {
 		decided(fate)

@@ -166,11 +166,11 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		p.place = p.newPlace()
 	}
 	root.open(nil, dup, t.Epoch(), true, false)
-	if p.driver != nil {
-		p.driver.OnFailure(p.giveUp)
-	}
 	if j.workers != nil {
 		err = root.lineage.listen()
+	}
+	if p.driver != nil {
+		p.driver.OnFailure(p.giveUp)
 	}
 	return root, err
 }
@@ -260,14 +260,14 @@ func (c *Comm) refuse(err error) {
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
-	c.end(!told || c.lineage.isForsaken())
+	c.end(!told)
 }
 
 // end notes on all communicators of the rank that its program has ended. failed says that the peers
-// must count the rank as dead.
+// must count the rank as dead, as they do if it is forsaken.
 func (c *Comm) end(failed bool) {
 	p := c.proc
-	if p.stage.Store(stageEnded); failed {
+	if p.stage.Store(stageEnded); failed || c.lineage.isForsaken() {
 		p.stage.Store(stageFailed)
 	}
 	if p.keeps {

@@ -63,7 +63,7 @@ func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, led
 // verdictFor is verdict for a Wait of mode m, with end as in lookIn. A reduction's function is told
 // no error, because it must not wait: the program is told by the Wait for the reduction.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
-	if !c.ledger.NeedsLook() {
+	if !c.ledger.NeedsLook() || locked(c.proc, func() bool { return c.isOver(end) }) {
 		return nil
 	}
 	c.notInReduction("waits", "for an operation")
@@ -85,7 +85,13 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) 
 
 // isOver says whether what end returns is a propagated error that a scope of this rank has dealt
 // with. The caller holds mu.
-func (c *Comm) isOver(end func() error) bool { return end != nil && c.verdictIn(end()).IsOver() }
+func (c *Comm) isOver(end func() error) bool {
+	if end == nil {
+		return false
+	}
+	p, ok := end().(*PropagatedError)
+	return ok && p.of != nil && c.ledger.DerivedFrom(p.of.Comm) && p.of.IsOver()
+}
 
 // awaitChange waits until changed is closed. If the context ends before, it returns the cause. That
 // an error has ended a scope of the context does not count: the caller waits for that error.

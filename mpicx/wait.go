@@ -168,7 +168,7 @@ func (k *keeper) Verdict(ctx context.Context, end func() error) error {
 
 // IsOver says whether err is a propagated error that a scope of this rank has dealt with.
 func (k *keeper) IsOver(err error) bool {
-	return locked(k.proc, k.verdictIn(err).IsOver)
+	return locked(k.proc, func() bool { return k.isOver(func() error { return err }) })
 }
 
 func (k *keeper) TryVerdict(end func() error) (bool, error) {

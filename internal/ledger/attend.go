@@ -56,7 +56,13 @@ func (l *Ledger) Attend(c *Comm) {
 	// An operation that is about to end with an error does not count. The program will be
 	// told of that error, but not of a later one, and what it raises next belongs with the
 	// later one.
-	if l.holds > 0 || c.resolved() != nil {
+	switch {
+	case l.holds > 0:
+		return
+	case c.isAhead():
+		c.joinAbove()
+		return
+	case c.resolved() != nil:
 		return
 	}
 	bound := c.bound()
@@ -85,6 +91,18 @@ func (c *Comm) bound() *Comm {
 func (c *Comm) Answer(m Mode) {
 	if _, e := c.oldest(m.peek()); e == nil {
 		c.ledger.Answer()
+	} else if c.isAhead() && c.ledger.holds == 0 && !c.ledger.dead {
+		c.joinAbove()
+	}
+}
+
+// joinAbove joins the rounds of c's ancestors that the rank owes a join. They have to end before an
+// error of c that is early can be told.
+func (c *Comm) joinAbove() {
+	for _, o := range slices.Clone(c.ledger.owed) {
+		if c != o && c.DerivedFrom(o) {
+			o.join()
+		}
 	}
 }
 

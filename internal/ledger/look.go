@@ -103,7 +103,18 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 // isMoving says whether a verdict on c or an ancestor can't be told yet.
 func (c *Comm) isMoving() bool {
 	for a := c; a != nil; a = a.parent {
-		if a.moving > 0 || a.isEarly() && a.parent.elder() == nil {
+		if a.moving > 0 {
+			return true
+		}
+	}
+	return c.isAhead()
+}
+
+// isAhead says whether the oldest error of c or an ancestor can't be told before the round of an
+// ancestor has ended, because it is early.
+func (c *Comm) isAhead() bool {
+	for a := c; a != nil; a = a.parent {
+		if a.isEarly() && a.parent.elder() == nil {
 			return true
 		}
 	}

@@ -23,6 +23,8 @@ type Machine struct {
 
 	dead  map[int]bool // the ranks that have died
 	ended map[int]bool // the ranks before this one that have said that their programs have ended
+	// worked says that the program of one of these had a place.
+	worked bool
 	// Of the ranks before this one that have not ended: the number of the living, which may still
 	// invite this one, and of the dead.
 	open, deadBefore int
@@ -49,13 +51,15 @@ type Fate struct {
 	Err error
 }
 
-// ErrAlone is the error of a rank that is not needed because all ranks before it have died.
-var ErrAlone = errors.New("all ranks before this one have died")
+// ErrAlone is the error of a rank that is not needed because all ranks before it that had a place
+// have died.
+var ErrAlone = errors.New("all ranks before this one that had a place have died")
 
 // The first byte of a message.
 const (
 	greeting byte = 1 + iota // the sender waits
-	leaving                  // the program of the sender has ended
+	leaving                  // the program of the sender has ended, which had a place
+	unneeded                 // the sender has never had a place, and has ended
 	inviting                 // an invitation follows
 )
 
@@ -130,9 +134,17 @@ func (m *Machine) Wait() *Fate {
 func (m *Machine) Leave() {
 	m.over = true
 	for _, r := range m.greeted {
-		m.send(r, leaving, "")
+		m.send(r, m.farewell(), "")
 	}
 	m.greeted = nil
+}
+
+// farewell is the message of a rank whose program has ended.
+func (m *Machine) farewell() byte {
+	if m.rank >= m.workers && m.newest.Number == 1 {
+		return unneeded
+	}
+	return leaving
 }
 
 // Forsaken says whether this rank, which was never given a place, ends while a rank before it has
@@ -140,7 +152,7 @@ func (m *Machine) Leave() {
 // communicator of which only other rescues know. This rank then counts as dead, so that they do not
 // wait for it there.
 func (m *Machine) Forsaken() bool {
-	return m.rank >= m.workers && m.newest.Number == 1 && len(m.ended) < m.rank
+	return m.farewell() == unneeded && len(m.ended) < m.rank
 }
 
 // Receive takes a message.
@@ -150,11 +162,12 @@ func (m *Machine) Receive(from int, payload []byte) *Fate {
 	}
 	switch kind, text := payload[0], string(payload[1:]); {
 	case kind == greeting && m.over:
-		m.send(from, leaving, "")
+		m.send(from, m.farewell(), "")
 	case kind == greeting:
 		m.greeted = append(m.greeted, from)
-	case kind == leaving && from < m.rank && !m.ended[from]:
+	case (kind == leaving || kind == unneeded) && from < m.rank && !m.ended[from]:
 		m.ended[from] = true
+		m.worked = m.worked || kind == leaving
 		*m.count(from)--
 	case kind == inviting && !m.dead[from]:
 		m.forget(from)
@@ -234,7 +247,7 @@ func (m *Machine) decide() *Fate {
 	switch {
 	case m.open > 0 || len(m.offers) > 0:
 		return nil
-	case m.rank > 0 && m.deadBefore == m.rank:
+	case m.deadBefore > 0 && !m.worked:
 		return &Fate{Err: ErrAlone}
 	}
 	return &Fate{}

@@ -194,3 +194,29 @@ func TestSuccessor(t *testing.T) {
 	_, _, err = m.Successor([]int{0, 4, 2}, nil, []byte{1})
 	require.Error(t, err)
 }
+
+// When all ranks that had a place have died, each rescue that is left says so, not only the first. If a rescue had a
+// place, the program has ended.
+func TestEveryRescueIsAlone(t *testing.T) {
+	for kind, want := range map[byte]error{unneeded: ErrAlone, leaving: nil} {
+		m := New(4, 5, 3)
+		m.Wait()
+		for r := range 3 {
+			require.Nil(t, m.Died(r))
+		}
+		f := m.Receive(3, []byte{kind})
+		require.Equal(t, &Fate{Err: want}, f)
+	}
+	first := New(3, 5, 3)
+	first.Receive(4, []byte{greeting})
+	first.Wait()
+	first.Died(0)
+	first.Died(1)
+	require.Equal(t, ErrAlone, first.Died(2).Err)
+	first.Leave()
+	for m, ok := first.Next(); ok; m, ok = first.Next() {
+		if m.To == 4 {
+			require.Equal(t, []byte{unneeded}, m.Payload)
+		}
+	}
+}
