@@ -32,8 +32,8 @@ type Timeline struct {
 	runs   int
 	failed bool
 	// The next line goes to at. Lines before kept are never overwritten. start is the position of
-	// the first line of an operation after kept; -1: there is none yet. Once keptBefore bytes follow
-	// start, lines are written from start again, and at is before end, the end of the file.
+	// the first line of an operation after kept; -1: there is none yet. Once keptBefore bytes
+	// follow start, lines are written from start again, and at is before end, the end of the file.
 	at, end, kept, start int64
 }
 
