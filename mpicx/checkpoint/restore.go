@@ -35,6 +35,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
+	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
 	if err := s.agree(ctx, all[0]); err != nil {
 		return 0, all[0].told(ctx, err)
 	}
