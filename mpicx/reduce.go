@@ -25,16 +25,16 @@ type Op int
 // integers and floats, BAnd, BOr and BXor to integers and bools. LAnd, LOr and LXor apply to
 // every Scalar: zero and false count as false, and the result is 1 or true, or zero or false.
 const (
-	Sum Op = iota
-	Prod
-	Max
-	Min
-	LAnd
-	BAnd
-	LOr
-	BOr
-	LXor
-	BXor
+	Sum  Op = signature.Sum
+	Prod Op = signature.Prod
+	Max  Op = signature.Max
+	Min  Op = signature.Min
+	LAnd Op = signature.LAnd
+	BAnd Op = signature.BAnd
+	LOr  Op = signature.LOr
+	BOr  Op = signature.BOr
+	LXor Op = signature.LXor
+	BXor Op = signature.BXor
 )
 
 func (op Op) String() string {

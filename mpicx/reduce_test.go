@@ -16,7 +16,6 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/element"
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -190,12 +189,6 @@ type flag bool
 
 // Internal/element tests what each Op yields.
 func TestOpsAndTypes(t *testing.T) {
-	for i, op := range []mpicx.Op{
-		signature.Sum: mpicx.Sum, signature.Prod: mpicx.Prod, signature.Max: mpicx.Max, signature.Min: mpicx.Min, signature.LAnd: mpicx.LAnd,
-		signature.BAnd: mpicx.BAnd, signature.LOr: mpicx.LOr, signature.BOr: mpicx.BOr, signature.LXor: mpicx.LXor, signature.BXor: mpicx.BXor,
-	} {
-		require.Equal(t, i, int(op))
-	}
 	each(t, func(ctx context.Context, c *mpicx.Comm, length int) error {
 		length = min(length, 20)
 		small := func(r, i int) float64 { return float64((r*7+i)%3) - 1 } // exact, in whatever order
