@@ -139,7 +139,7 @@ func face(e *ledger.Error) {
 // with returns err and, if it is a verdict, own, an error of this rank that came after it. Only
 // this rank finds it. If own wraps the verdict, that is enough.
 func with(err, own error) error {
-	if own == nil || errors.Is(err, own) {
+	if err == nil || own == nil || errors.Is(err, own) {
 		return err
 	}
 	switch e := err.(type) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -399,4 +400,42 @@ func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A rank that signals in a Try while another rank revokes the communicator gets ErrRevoked, or its own error if
+// that came first. That an ancestor is revoked does not concern it.
+func TestSignalMeetsRevocation(t *testing.T) {
+	oneProcess(t)
+	mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		for k := range 5000 {
+			parent, err := world.Dup().Get(ctx)
+			if err != nil {
+				return err
+			}
+			c := parent
+			if k%2 == 1 {
+				if c, err = parent.Dup().Get(ctx); err != nil {
+					return err
+				}
+			}
+			if world.Rank() == 0 {
+				_ = parent.Revoke(ctx) // an error, if rank 1's came first
+			} else {
+				var told error
+				_ = c.Try(ctx, func(ctx context.Context) error {
+					told = c.SignalError(ctx, 7)
+					return told
+				})
+				v, ok := errors.AsType[*mpicx.PropagatedError](told)
+				if own := ok && v.Failures[0].Code == 7; !own && (c != parent || !errors.Is(told, mpicx.ErrRevoked)) {
+					return fmt.Errorf("round %d: SignalError returned %v", k, told)
+				}
+			}
+			if err := world.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, hook.Backend[mpicx.Option]("ulfm"))
 }

@@ -87,15 +87,20 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 		return with(v, err)
 	case v != nil:
 		return c.interrupted(ctx, "Signal", v)
-	case r == nil && !late: // nobody can be told
-		return ofOperation("Signal", c.untold())
 	}
-	c.proc.mu.Lock() // the error is over: another goroutine was told of it, or has ended the Try
-	defer c.proc.mu.Unlock()
-	if late {
-		return with(cmp.Or(c.proc.overBy(ctx), c.ledger.Last()), err)
+	over = locked(c.proc, func() error { // another goroutine was told of it, or has ended the Try
+		switch {
+		case late:
+			return with(cmp.Or(c.proc.overBy(ctx), c.ledger.Last()), err)
+		case r != nil && r.Verdict != nil:
+			return r.Verdict.Face
+		}
+		return nil
+	})
+	if over == nil { // nobody can be told
+		over = ofOperation("Signal", c.untold())
 	}
-	return r.Verdict.Face
+	return over
 }
 
 // verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes

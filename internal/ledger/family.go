@@ -183,7 +183,7 @@ func (c *Comm) forget() {
 }
 
 func (c *Comm) isOver() bool {
-	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0
+	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0 && !c.revoking
 }
 
 // Forgotten follows Forget, and takes c out of the family. It is called when nothing is

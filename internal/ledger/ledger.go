@@ -238,6 +238,7 @@ type Comm struct {
 	revoked    bool
 	unwound    bool     // this rank has corrupted it, which it does at most once
 	aware      bool     // so its program knows of the corruption
+	revoking   bool     // it is revoked, and pending operations have not ended (F4)
 	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
 	previous   *Error   // its last verdict

@@ -100,8 +100,11 @@ func (c *Comm) Look(m Mode) (f Finding, e *Error, pending bool) {
 	return f, e, moving || c.isOpen()
 }
 
-// isMoving says whether a verdict on c or an ancestor can't be told yet.
+// isMoving says whether a verdict on c or an ancestor, or that c is revoked, can't be told yet.
 func (c *Comm) isMoving() bool {
+	if c.revoking {
+		return true
+	}
 	for a := c; a != nil; a = a.parent {
 		if a.moving > 0 {
 			return true

@@ -255,7 +255,8 @@ func (r *testRank) state(c *Comm) string {
 		add(true, "corrupted [%s]", textOf(c.corrupted))
 		add(!c.Knows(), "not known")
 	}
-	add(c.revoked, "revoked")
+	add(c.revoking, "revoking")
+	add(c.revoked && !c.revoking, "revoked")
 	add(c.closed, "closed")
 	add(c.frozen > 0, "frozen %d", c.frozen)
 	add(c.NeedsLook(), "needs a look")

@@ -216,7 +216,7 @@ func (c *Comm) Revoked(by int) (first bool) {
 		return false
 	}
 	c.revoked = true
-	c.moving++ // no look finds it before pending operations have ended (F4)
+	c.revoking = true
 	c.update()
 	c.ledger.tell(Event{Kind: Revoked, Comm: c, By: by, Corrupt: true})
 	return true
@@ -224,7 +224,7 @@ func (c *Comm) Revoked(by int) (first bool) {
 
 // RevokeDone lets looks find that c is revoked.
 func (c *Comm) RevokeDone() {
-	c.moving--
+	c.revoking = false
 	c.update()
 	c.ledger.push(Wake, nil)
 	for s := c.scopes; s != nil; s = s.next {

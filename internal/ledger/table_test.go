@@ -167,7 +167,7 @@ var tableEvents = []struct {
 	{"The driver, which has carried out `Complete` and `Advance`", []event{
 		{"`Settled`", func(s *subject) { s.child.Settled() }, func(s *subject) bool { return s.child.settling != nil }, false},
 		{"`Moved`", func(s *subject) { s.child.Moved() }, func(s *subject) bool {
-			return s.child.moving > 0 && s.child.settling == nil && !s.child.revoked
+			return s.child.moving > 0 && s.child.settling == nil
 		}, false},
 	}},
 	{"The parent", []event{
@@ -231,7 +231,7 @@ var tableEvents = []struct {
 				s.note = "known"
 			}
 		}, nil, false},
-		{"`RevokeDone`", func(s *subject) { s.child.RevokeDone() }, func(s *subject) bool { return s.child.revoked && s.child.moving > 0 }, false},
+		{"`RevokeDone`", func(s *subject) { s.child.RevokeDone() }, func(s *subject) bool { return s.child.revoking }, false},
 	}},
 	{"The process", []event{
 		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, func(s *subject) bool { return !s.left }, false},
@@ -287,10 +287,10 @@ func (s *subject) words() []string {
 	add(c.closed, "closed")
 	add(c.corrupted != nil && !c.Knows(), "corrupted")
 	add(c.corrupted != nil && c.Knows(), "known")
-	add(c.revoked && c.moving > 0, "revoking")
-	add(c.revoked && c.moving == 0, "revoked")
+	add(c.revoking, "revoking")
+	add(c.revoked && !c.revoking, "revoked")
 	add(c.settling != nil, "settling")
-	add(c.settling == nil && c.moving > 0 && !c.revoked, "moving")
+	add(c.settling == nil && c.moving > 0, "moving")
 	add(c.moving == 0 && len(c.untold) > 0, "untold")
 	owed := slices.Contains(s.owed, c)
 	add(owed, "noticed")
