@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -24,8 +25,9 @@ func (h *history) ofDeaths(e *event, candidates []*inst) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	p, died := errors.AsType[*mpicx.ProcFailedError](e.err)
+	revocation := strings.HasPrefix(e.err.Error(), mpicx.ErrRevoked.Error()) // what it wraps may be of another communicator
 	switch {
-	case died:
+	case died && !revocation:
 		for _, r := range p.Ranks {
 			if len(e.comm.members) == 0 { // made by Shrink; the members are known only after a call that finds them
 				h.claims = append(h.claims, claim{-1, e.what})

@@ -7,6 +7,7 @@
 //	go -C internal/lab run ./checker -for 2h             # new seeds
 //	go -C internal/lab run ./checker -seed 123 -trace    # one of them, and what each rank was told
 //	go -C internal/lab run ./checker -every              # all kinds of failures, each once
+//	go -C internal/lab run ./checker -again 100          # only failures that come again, for CI
 //	go -C internal/lab run ./checker -parallel           # ranks on all cores
 //	go -C internal/lab run ./checker -goroutines 0       # one goroutine at each rank (otherwise in half of the programs)
 //

@@ -24,13 +24,14 @@ func main() {
 	goroutines := flag.Uint64("goroutines", 50, "which share of the programs has several goroutines at a rank, in `percent`")
 	every := flag.Bool("every", false, "go on after a failure, and print each kind of failure once")
 	whole := flag.Bool("whole", false, "print programs that fail as they are, which takes no time")
+	again := flag.Int("again", 0, "count a failure only if its program fails again in that `many` runs")
 	testing.Init()
 	flag.Parse()
 	debug.SetGCPercent(400)
 	if !*parallel {
 		runtime.GOMAXPROCS(1) // one order of events, usually
 	}
-	c := &checker{next: *from, until: *from + *programs, goroutines: *goroutines, every: *every, whole: *whole, trace: *trace, out: os.Stdout, seen: make(map[string]int)}
+	c := &checker{next: *from, until: *from + *programs, goroutines: *goroutines, every: *every, whole: *whole, trace: *trace, again: *again, out: os.Stdout, seen: make(map[string]int)}
 	if *long > 0 {
 		c.next, c.until, c.end = rand.Uint64N(1<<48), 1<<63, time.Now().Add(*long)
 	}
@@ -55,9 +56,11 @@ type checker struct {
 	every       bool
 	whole       bool
 	trace       bool
+	again       int // runs of a program that has failed, of which one has to fail too; 0: none
 	out         io.Writer
 
 	ran, failed int
+	rare        int            // failures that did not come again
 	seen        map[string]int // failures by kind
 }
 
@@ -74,6 +77,9 @@ func (c *checker) run(t *testing.T) {
 		}
 	}
 	c.print(start)
+	if c.rare > 0 {
+		fmt.Fprintf(c.out, "%d more failed once, and not again in %d runs each\n", c.rare, c.again)
+	}
 	for kind, n := range c.seen {
 		fmt.Fprintf(c.out, "%6d %s\n", n, kind)
 	}
@@ -101,6 +107,12 @@ func (c *checker) one(t *testing.T, seed uint64) {
 	if len(h.failures) == 0 {
 		return
 	}
+	if c.again > 0 && !c.failsAgain(t, p) {
+		c.rare++
+		fmt.Fprintf(c.out, "\nonce, and not again in %d runs: seed %d: %s\n\n%v\nWhat the ranks were told:\n%v\n",
+			c.again, seed, strings.Join(h.failures, "\n"), p, h)
+		return
+	}
 	c.failed++
 	kind := kindOf(h)
 	if c.seen[kind]++; c.seen[kind] > 1 {
@@ -125,6 +137,15 @@ func (c *checker) one(t *testing.T, seed uint64) {
 	})
 	fmt.Fprintf(c.out, "\nFAIL seed %d: %s\n\n%v\nWhat the ranks were told:\n%v\nReplay it: go -C internal/lab run ./checker -seed %d -goroutines %d -trace\n\n",
 		seed, strings.Join(last.failures, "\n"), small, last, seed, c.goroutines)
+}
+
+func (c *checker) failsAgain(t *testing.T, p *program) bool {
+	for range c.again {
+		if len(play(t, p).failures) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // kindOf names the kind of a failure, the same for programs that fail alike: the rule, and the text
