@@ -1,7 +1,7 @@
 // Package ledger is what one rank knows of errors on all its communicators: which
 // rounds are open, what it has raised, and which verdicts are not over, because a scope
 // that they belong to is still running. It decides the rules T, P, C and D of
-// docs/ARCHITECTURE.md.
+// docs/rules.md.
 //
 // A Ledger is a state machine. It has no I/O, goroutines, clocks or contexts, and
 // it must never know how errors look to users, how a verdict is reached, or how

@@ -1,5 +1,5 @@
 // Command checker runs random programs over the public interface of package mpicx, with goroutine
-// ranks, and checks what each rank was told against the design rules (docs/ARCHITECTURE.md). A
+// ranks, and checks what each rank was told against the design rules (docs/rules.md). A
 // program that fails is shrunk as far as possible and printed as Go, with the command that replays
 // it.
 //
