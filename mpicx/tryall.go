@@ -12,10 +12,10 @@ import (
 )
 
 // TryAll is a Try that is collective: it returns nil at all ranks, or an error with the same
-// Failures at all ranks. (If a rank is still in a plain Try before it, an error that it raises there
-// ends the TryAll of those ahead.) Use it in every loop that retries, and where ranks save a state to
-// go back to: see the example, and package checkpoint. It costs a barrier and a reduction of one
-// byte.
+// Failures at all ranks. (If a rank is still in a plain Try before it, an error that it raises
+// there ends the TryAll of those ahead.) Use it in every loop that retries, and where ranks save a
+// state to go back to: see the example, and package checkpoint. It costs a barrier and a reduction
+// of one byte.
 //
 // If ctx ends while this rank waits for the others, that is an error of this rank, which all are
 // told: this rank itself by its next operation, if the others are not there yet. So a time limit
