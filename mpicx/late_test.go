@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -328,4 +330,61 @@ func TestWhatOutlivesATryInVain(t *testing.T) {
 			}, mpicx.WithRanks(n), backend))
 		}
 	})
+}
+
+// What a goroutine that outlives Run waits for ends at the latest with the job, whether it began before its rank's
+// function returned, before the job's end or after.
+func TestWhatOutlivesItsJob(t *testing.T) {
+	oneProcess(t)
+	own := errors.New("own")
+	signal := func(ctx context.Context, w *mpicx.Comm) error { return w.Signal(ctx, own) }
+	for name, call := range map[string]func(context.Context, *mpicx.Comm) error{
+		"Signal": signal,
+		"Signal in a Try": func(ctx context.Context, w *mpicx.Comm) error {
+			return w.Try(ctx, func(ctx context.Context) error { return signal(ctx, w) })
+		},
+		"Agree":  func(ctx context.Context, w *mpicx.Comm) error { return w.Agree(1).Wait(ctx) },
+		"Dup":    func(ctx context.Context, w *mpicx.Comm) error { return first(w.Dup().Wait(ctx), own) },
+		"Shrink": func(ctx context.Context, w *mpicx.Comm) error { return first(w.Shrink().Wait(ctx), own) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				synctest.Test(t, func(t *testing.T) {
+					for k := range 1000 {
+						outlivesItsJob(t, k%2, backend, call)
+					}
+				})
+			})
+		})
+	}
+}
+
+// outlivesItsJob has a goroutine of one rank make a call at about the time when the job ends.
+func outlivesItsJob(t *testing.T, rank int, backend mpicx.Option, call func(context.Context, *mpicx.Comm) error) {
+	t.Helper()
+	told := make(chan error, 1)
+	_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == rank {
+			go func() {
+				defer close(told)
+				hesitateMore()
+				ctx, end := context.WithTimeout(context.Background(), time.Hour)
+				defer end()
+				told <- call(ctx, world)
+			}()
+		}
+		hesitateMore()
+		return nil
+	}, mpicx.WithRanks(2), backend)
+	if err, ok := <-told; ok { // the goroutine exits if its rank, which has returned, counts as dead
+		require.Error(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+// hesitateMore yields up to 30 times, which is about as long as a Run.
+func hesitateMore() {
+	for range rand.IntN(30) {
+		runtime.Gosched()
+	}
 }

@@ -248,13 +248,13 @@ func (r *repairing[T]) happened(kind observe.Kind, made *Comm) {
 	r.comm.proc.observer.Happened(e)
 }
 
-// afterCorruption calls then when c is corrupted or this rank has died. A corruption is under way.
-// If c is broken or closed already, or this rank has died, afterCorruption does nothing and returns
-// false.
+// afterCorruption calls then when c is corrupted, this rank has died or the job is over. A
+// corruption is under way. If one of these is true already, or c is broken or closed,
+// afterCorruption does nothing and returns false.
 func (c *Comm) afterCorruption(then func()) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
-	if c.ledger.Broken() || c.ledger.IsClosed() || c.proc.dead.Load() {
+	if c.ledger.Broken() || c.ledger.IsClosed() || c.proc.dead.Load() || c.proc.stage.Load() == stageOver {
 		return false
 	}
 	c.afterwards = append(c.afterwards, then)

@@ -300,7 +300,7 @@ func (c *Comm) finish() {
 		err := jobOver(useOp, d.name)
 		d.t.Revoke(err)
 		if d.ulfm != nil {
-			d.ulfm.Abandon(err)
+			d.ulfm.Finish(err)
 		}
 	}
 }

@@ -104,7 +104,8 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 }
 
 // verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes
-// before: members that it keeps from making c do not resolve r.
+// before: members that it keeps from making c do not resolve r. It returns nil if the job is over
+// and r has none.
 func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}
@@ -113,7 +114,11 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 				changed = c.proc.nextChange()
 			}
 		})
-		if changed == nil {
+		switch {
+		case changed != nil:
+		case r.Verdict == nil:
+			return nil
+		default:
 			c.know(r.Verdict.Face)
 			return r.Verdict.Face
 		}

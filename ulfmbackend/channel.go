@@ -24,6 +24,7 @@ type Channel struct {
 	epoch    transport.Epoch // the one in which agreements are reserved and proposed to
 	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
 	over     error           // why the program creates no more communicators; nil: it may
+	finished error           // why the program agrees on nothing more; nil: it may
 	proposed []proposed      // the agreements whose ends this rank has not been told
 	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
 }
@@ -134,6 +135,14 @@ func (ch *Channel) Abandon(cause error) {
 	})
 }
 
+// Finish ends this rank's proposals, now and later.
+func (ch *Channel) Finish(cause error) {
+	ch.end(func(*Machine) { ch.finished = cause }, func(p *proposed) bool {
+		p.cause = cmp.Or(p.cause, cause)
+		return true
+	})
+}
+
 // Propose makes this rank's proposal to an agreement.
 func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
 	var over error
@@ -141,6 +150,9 @@ func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*
 		switch {
 		case ch.dead:
 			over = transport.ErrDied
+			return
+		case ch.finished != nil:
+			over = ch.finished
 			return
 		case ch.closing:
 			over = errchan.ErrClosed

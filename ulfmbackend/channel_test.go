@@ -34,6 +34,7 @@ func TestDecidedIsDecided(t *testing.T) {
 		"by a verdict": func(ch *Channel) { ch.Complete(ch.Freeze()); ch.Advance(0, cause, false, false) },
 		"by an epoch":  func(ch *Channel) { ch.Advance(0, cause, false, false) },
 		"by a revoke":  func(ch *Channel) { ch.Abandon(cause) },
+		"by the end":   func(ch *Channel) { ch.Finish(cause) },
 	}
 	for name, over := range over {
 		t.Run(name, func(t *testing.T) {

@@ -48,6 +48,8 @@ type ULFM interface {
 	// Abandon ends this rank's proposals to create communicators, now and later, with
 	// cause. It is needed where other ranks may never make theirs.
 	Abandon(cause error)
+	// Finish ends this rank's proposals, now and later, with cause: no rank takes part any more.
+	Finish(cause error)
 	// Propose makes this rank's proposal. The function gets the decision, or the error
 	// if Advance came before, on any goroutine. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))

@@ -1,11 +1,11 @@
 package ledger
 
 // Raise gives every rank a verdict with an error of this rank. It returns nil if it raises
-// nothing, because c is broken or closed, or this process has died. With r.Corrupt the rank
+// nothing, because c is broken or closed, this process has died or the job is over. With r.Corrupt the rank
 // unwinds (C1), which it does at most once.
 func (c *Comm) Raise(r *Raised) *Raised {
 	l := c.ledger
-	if c.Broken() || c.closed || l.dead || r.Corrupt && c.unwound {
+	if c.Broken() || c.closed || l.dead || l.ended || r.Corrupt && c.unwound {
 		return nil
 	}
 	r.Comm = c
@@ -33,12 +33,15 @@ func (c *Comm) submit(r *Raised) {
 	o.Round, o.Raised, o.Family = c.round, r, family
 }
 
-// Told says whether r is resolved, and its verdict may be told.
-func (c *Comm) Told(r *Raised) bool { return r.Verdict != nil && !c.isMoving() }
+// Told says whether r is resolved, and its verdict may be told, or r has none because the job is
+// over.
+func (c *Comm) Told(r *Raised) bool {
+	return (r.Verdict != nil || c.ledger.ended) && !c.isMoving()
+}
 
 // Lose gives every rank a verdict, because this rank needs a dead process.
 func (c *Comm) Lose() {
-	if c.Broken() || c.closed || c.ledger.dead {
+	if c.Broken() || c.closed || c.ledger.dead || c.ledger.ended {
 		return
 	}
 	c.losing, c.open = true, true
@@ -76,11 +79,13 @@ func (l *Ledger) Leave() {
 	l.Answer()
 }
 
-// End says that the job is over. No round ends any more.
+// End says that the job is over. No round ends any more, and none begins.
 func (l *Ledger) End() {
+	l.ended, l.held = true, nil
 	for _, c := range l.world.Family() {
-		c.open, c.fatal, c.joined, c.losing, c.raised, c.frozen = false, false, false, false, nil, 0
+		c.open, c.fatal, c.joined, c.losing, c.raised, c.unsubmitted, c.frozen = false, false, false, false, nil, nil, 0
 		l.paid(c)
+		l.push(Resume, c)
 	}
 	l.world.update()
 	l.push(Wake, nil)

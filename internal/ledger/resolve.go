@@ -12,7 +12,10 @@ import (
 // corrupt is news; then contexts of Guard end as well.
 func (c *Comm) Noticed(round uint64, by int, corrupt bool) {
 	l := c.ledger
-	if c.settling != nil {
+	switch {
+	case l.ended:
+		return
+	case c.settling != nil:
 		c.later = append(c.later, func() { c.Noticed(round, by, corrupt) })
 		return
 	}
