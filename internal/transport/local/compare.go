@@ -1,7 +1,6 @@
 package local
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,19 +33,16 @@ const (
 	// compareShare: a comparison locks the side of each rank. Comparisons take at most one part
 	// of compareShare of the time.
 	compareShare = 100
-	// mostDue: if more communicators are due, closed ones are dropped, and the others are compared
-	// without waiting for a program to block.
-	mostDue = 64
 )
 
 // comparison decides when the calls of a job's ranks are compared.
 type comparison struct {
+	processes []process // the ranks of the job
 	// untimed says that communicators are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
 
 	mu       sync.Mutex
-	due      []*communicator
-	most     int // length of due at which closed communicators are dropped
+	due      bool // communicators are due, as they say themselves
 	timer    *time.Timer
 	set      bool             // the timer is set
 	running  bool             // the communicators that were due are being compared
@@ -67,26 +63,10 @@ func (c *communicator) changed() {
 func (c *comparison) add(of *communicator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || of.due.Swap(true) {
-		return
+	if !c.over && !of.due.Swap(true) {
+		c.due = true
+		c.untimed.Store(!c.set)
 	}
-	c.due = append(c.due, of)
-	c.untimed.Store(!c.set)
-	if len(c.due) >= max(mostDue, c.most) {
-		c.due = slices.DeleteFunc(c.due, (*communicator).isClosed)
-		c.most = 2 * len(c.due)
-		c.schedule()
-	}
-}
-
-// isClosed says whether all members have closed the communicator.
-func (c *communicator) isClosed() bool {
-	for i := range c.sides {
-		if c.sides[i].attention.Load() != closed {
-			return false
-		}
-	}
-	return true
 }
 
 // soon schedules a comparison of the communicators that are due. It is called when a program is
@@ -102,13 +82,10 @@ func (c *comparison) soon() {
 // schedule sets the timer if it is needed. The caller holds mu.
 func (c *comparison) schedule() {
 	c.again = c.running
-	if c.over || c.set || c.running {
+	if c.over || c.set || c.running || !c.due {
 		return
 	}
 	c.untimed.Store(false)
-	if len(c.due) == 0 { // all have been closed
-		return
-	}
 	c.set = true
 	c.underway.Add(1)
 	c.timer = time.AfterFunc(c.wait(), c.run)
@@ -124,11 +101,10 @@ func (c *comparison) wait() time.Duration {
 func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
-	due := c.due
-	c.due, c.set, c.running = nil, false, true
+	c.due, c.set, c.running = false, false, true
 	c.mu.Unlock()
 	began := time.Now()
-	compareAll(due)
+	c.compareAll()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = [2]time.Duration{c.took[1], time.Since(began)}
@@ -138,12 +114,15 @@ func (c *comparison) run() {
 	}
 }
 
-func compareAll(due []*communicator) {
-	for _, d := range due {
-		d.due.Store(false) // before the comparison, which may miss later changes
-		gone := d.gone()
-		d.compareCalls()
-		d.endForsakenCalls(gone)
+func (c *comparison) compareAll() {
+	for i := range c.processes {
+		for _, d := range c.processes[i].live() {
+			if d.due.Swap(false) { // before the comparison, which may miss later changes
+				gone := d.gone()
+				d.compareCalls()
+				d.endForsakenCalls(gone)
+			}
+		}
 	}
 }
 
@@ -152,8 +131,7 @@ func compareAll(due []*communicator) {
 func (c *Comm) Stop() {
 	j := &c.comm.compare
 	j.mu.Lock()
-	due := j.due
-	j.over, j.due = true, nil
+	j.over = true
 	j.untimed.Store(false)
 	if j.set && j.timer.Stop() {
 		j.set = false
@@ -161,7 +139,7 @@ func (c *Comm) Stop() {
 	}
 	j.mu.Unlock()
 	j.underway.Wait()
-	compareAll(due)
+	j.compareAll()
 }
 
 // A pause is what a rank waits for: a message from or to peer that belongs to a call or, for the

@@ -61,6 +61,7 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
 	j := &job{mortal: mortal}
+	j.compare.processes = processes
 	c := newCommunicator(j, n, 0, func(i int) *process { return &processes[i] })
 	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
