@@ -145,7 +145,7 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
 	case h.kind == part:
-		return e.takePart(source, h)
+		return e.takePart(source, h, rest)
 	case h.kind == withdrawn:
 		e.forget(source, h)
 		return nil

@@ -39,7 +39,7 @@ const (
 	// accept answers an offer: the sender shall send the bytes with transferTag or, if that is 0,
 	// shall not send them.
 	accept
-	// part announces the next bytes of an accepted message, which are in the pipe.
+	// part has the next bytes of an accepted message.
 	part
 	// withdrawn takes an offer back. The receiver may have accepted it meanwhile.
 	withdrawn
@@ -78,8 +78,7 @@ type header struct {
 	// messages that it is for.
 	length int
 	// id depends on the kind. Offer, withdrawn, accept, pulled: the id that the offer has at its
-	// sender. Part: the number of bytes of this part. Credit: the number of messages. Need: the
-	// family. Ask and vouch: the process.
+	// sender. Credit: the number of messages. Need: the family. Ask and vouch: the process.
 	id uint64
 }
 
