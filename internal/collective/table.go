@@ -54,8 +54,8 @@ type rule struct {
 // (internal/lab/scripts/two-hosts measure), the two placements differ by no more than their noise,
 // so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
 // ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
-// exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and are
-// not here.
+// exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and
+// are not here.
 var Operations = [operations]Operation{
 	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}, [kinds][]rule{
 		shared:  {{use: nil}}, // Barrier

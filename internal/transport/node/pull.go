@@ -8,7 +8,8 @@ import (
 )
 
 // The receiver of a long message from its own machine reads (pulls) the bytes from the sender's
-// memory, if the system allows it. So the bytes are copied only once. Through a ring they are copied twice.
+// memory, if the system allows it. So the bytes are copied only once. Through a ring they are
+// copied twice.
 //
 // The offer says where the bytes are, and has a place in a table in shared memory. Before the
 // receiver begins to read, it claims the offer in the table. When it has read all bytes it answers
