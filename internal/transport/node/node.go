@@ -8,9 +8,10 @@ import (
 )
 
 // node is the memory that this process shares with the other processes of its machine. From each
-// process to each there is a ring of packets and a table of offers. A packet arrives after some 100 ns, without a system call. Short messages arrive sooner
-// through it, copied twice on two cores, than if the system copied them from one process to the
-// other. It is part of the engine, whose mu protects it.
+// process to each there is a ring of packets and a table of offers. A packet arrives after some
+// 100 ns, without a system call. Short messages arrive sooner through it, copied twice on two
+// cores, than if the system copied them from one process to the other. It is part of the engine,
+// whose mu protects it.
 type node struct {
 	in   []*inbox  // of the processes that this one shares memory with, itself included
 	from []*inbox  // the same, by process; nil: no shared memory
