@@ -19,7 +19,7 @@ import (
 // death of a living rank. The machine never joins a round by itself.
 type Machine struct {
 	tree
-	id      uint64 // of the communicator: see errchan.Identify
+	id      uint64 // of the communicator: see transport.Name
 	notices flood  // of the notice of the open round
 	revokes flood  // of the notice that the communicator is revoked
 	out     errchan.Queue[Output]
