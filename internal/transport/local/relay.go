@@ -21,7 +21,7 @@ type relay struct {
 // batch is the number of sides that a worker serves at a time.
 const batch = 32
 
-// Values of side.turn: whether a listener is asked for messages.
+// Values of side.asking: whether a listener is asked for messages.
 const (
 	idle  = iota
 	asked // until it has no more
@@ -29,8 +29,8 @@ const (
 )
 
 func (y *relay) poke(s *side) {
-	for !s.turn.CompareAndSwap(idle, asked) {
-		if s.turn.CompareAndSwap(asked, again) || s.turn.Load() == again {
+	for !s.asking.CompareAndSwap(idle, asked) {
+		if s.asking.CompareAndSwap(asked, again) || s.asking.Load() == again {
 			return
 		}
 	}
@@ -89,10 +89,10 @@ func (y *relay) work() {
 			to, payload, ok := s.listener.Next()
 			if ok {
 				s.send(to, payload)
-			} else if s.turn.CompareAndSwap(asked, idle) {
+			} else if s.asking.CompareAndSwap(asked, idle) {
 				continue
 			} else {
-				s.turn.Store(asked)
+				s.asking.Store(asked)
 			}
 			more = append(more, s)
 		}

@@ -20,7 +20,7 @@ type side struct {
 	// listener is set, under mu, before attention says that it is there.
 	listener  transport.Listener
 	attention atomic.Int32
-	turn      atomic.Int32 // whether the listener is asked for messages
+	asking    atomic.Int32 // whether the listener is asked for messages
 	early     []early      // what came before the listener; guarded by mu
 
 	working working

@@ -27,7 +27,7 @@ type engine struct {
 	later      int     // the last later processes may be started during the job
 	reserve    Reserve // the fabric, if later > 0
 	node
-	turns uint                // number of calls of move
+	moves uint                // number of calls of move
 	comms map[contextID]*comm // those that this rank has made and not closed
 	// latest is the communicator of the last message, which is probably that of the next one too.
 	// It is nil, or one of comms.
@@ -64,8 +64,8 @@ type engine struct {
 	telling atomic.Int32
 
 	driving driving
-	// often is the number of turns after which the goroutine that makes progress lets other
-	// goroutines run. That may wake up a thread, so it is not done at each turn.
+	// often is the number of moves after which the goroutine that makes progress lets other
+	// goroutines run. That may wake up a thread, so it is not done at each move.
 	often int
 	// watched is the number of goroutines that wait for messages otherwise than in await. It
 	// changes without mu, as dozing does.
