@@ -128,8 +128,8 @@ func (c *comparison) compareAll() {
 
 // Stop compares the calls of c's job that are due a last time, and ends the comparisons. None is
 // running when it returns.
-func (c *Comm) Stop() {
-	j := &c.comm.compare
+func (s *Comm) Stop() {
+	j := &s.comm.compare
 	j.mu.Lock()
 	j.over = true
 	j.untimed.Store(false)
@@ -154,7 +154,7 @@ type pause struct {
 const all = -1
 
 // pauses appends what p's rank waits for to list. It does not repeat the last element.
-func (s *side) pauses(list []pause) []pause {
+func (s *Comm) pauses(list []pause) []pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add := func(r *transport.Request) {
@@ -186,7 +186,7 @@ func (s *side) pauses(list []pause) []pause {
 
 // contradicts returns the envelope of a message that p's rank would send in the call of w, and
 // whether p's rank has made another call than the rank that waits.
-func (s *side) contradicts(w pause) (e match.Envelope, differs bool) {
+func (s *Comm) contradicts(w pause) (e match.Envelope, differs bool) {
 	s.mu.Lock()
 	theirs, known := s.Made(w.epoch, w.number)
 	s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *side) contradicts(w pause) (e match.Envelope, differs bool) {
 
 // odd is a rank that waits for a rank that has made another call.
 type odd struct {
-	*side
+	*Comm
 	peer match.Envelope
 }
 
@@ -212,7 +212,7 @@ func (c *communicator) compareCalls() {
 func (c *communicator) haltOdd() (some bool) {
 	var found []odd
 	var list []pause
-	forAll := make(map[pause][]*side)
+	forAll := make(map[pause][]*Comm)
 	for i := range c.sides {
 		p := &c.sides[i]
 		list = p.pauses(list[:0])
@@ -235,7 +235,7 @@ func (c *communicator) haltOdd() (some bool) {
 		}
 	}
 	for i := range found {
-		p := found[i].side
+		p := found[i].Comm
 		p.mu.Lock()
 		cause := p.Contradicts(&found[i].peer)
 		p.mu.Unlock()

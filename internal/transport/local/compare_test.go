@@ -127,7 +127,7 @@ func TestComparison(t *testing.T) {
 		}, nil},
 		{"the peer has been halted", func(_ *testing.T, ranks []*Comm) {
 			waitIn(ranks[0], barrier, 1)
-			ranks[1].own.halt(&transport.MismatchError{})
+			ranks[1].halt(&transport.MismatchError{})
 			ranks[1].Call(0, reduce)
 		}, []int{0, 1}},
 		{"a member has died", func(_ *testing.T, ranks []*Comm) {
@@ -255,7 +255,7 @@ func TestChangesDuringAComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(3)
 		n := waitIn(ranks[0], barrier, 1)
-		last := &ranks[2].own.mu
+		last := &ranks[2].mu
 		last.Lock() // the comparison gets no further
 		ranks[0].Look()
 		time.Sleep(comparePeriod)
