@@ -199,23 +199,13 @@ func (e *engine) forget(source int, h header) {
 			n.Cancelled = of(n.Of)
 			return n.Cancelled
 		})
-		e.eachComing(func(t *transfer) { t.withdrawn = t.withdrawn || of(t.arrival) })
+		for t := range c.moving {
+			t.withdrawn = t.withdrawn || t.arrival != nil && of(t.arrival)
+		}
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {
 		delete(e.early, h.to)
-	}
-}
-
-// eachComing calls visit for the transfers that this process has accepted.
-func (e *engine) eachComing(visit func(*transfer)) {
-	for _, t := range e.coming {
-		visit(t)
-	}
-	for _, t := range e.transfers {
-		if t.arrival != nil {
-			visit(t)
-		}
 	}
 }
 
