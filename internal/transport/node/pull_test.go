@@ -184,3 +184,20 @@ func TestPullWithoutAPlace(t *testing.T) {
 	require.True(t, s.ended() && r.ended())
 	require.False(t, passed(ring, last), "the places are free again")
 }
+
+// A send may be cancelled when its receiver has accepted it, as long as the sender does not know
+// that. An Mrecv then ends, because no other message can take the place of its own.
+func TestCancelOfAnAcceptedMessage(t *testing.T) {
+	c, _ := pair(false)
+	s := starts(c[0].Isend, 1, make([]byte, 20_000))
+	probe := starts(c[1].Mprobe, 0, nil)
+	settle(c[1])
+	require.True(t, probe.ended())
+	probe.Buf = make([]byte, 20_000)
+	r := probe.start(c[1].Mrecv)
+	require.True(t, c[0].Cancel(&s.Request))
+	settle(c[:]...)
+	require.True(t, s.ended() && r.ended())
+	require.ErrorIs(t, s.Err, transport.ErrCancelled)
+	require.ErrorIs(t, r.Err, transport.ErrCancelled)
+}
