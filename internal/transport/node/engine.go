@@ -47,7 +47,6 @@ type engine struct {
 	over   atomic.Bool // err is set; read without mu
 	mortal bool        // the job survives deaths of its processes
 	dead   []bool      // by process: whether it has died
-	losses int         // number of processes that have died
 	// lookForEnds makes a system call to see which processes of this machine have ended. It is nil
 	// if the fabric is not a watched one.
 	lookForEnds func()
