@@ -108,7 +108,7 @@ func (k *coupling) begin() (err error) {
 		k.learnt = c.ulfm.Reserve(k.epoch, errchan.Agree)
 	}
 	root := c.root()
-	k.own = couple.Letter{ID: errchan.Identify(c.id, transport.UnionName(k.epoch, uint64(seq))), Name: c.name, Members: make([]int, c.size)}
+	k.own = couple.Letter{ID: transport.UnionName(k.epoch, uint64(seq)).Digest(c.id), Name: c.name, Members: make([]int, c.size)}
 	for r := range c.size {
 		k.own.Members[r] = c.worldRank(r)
 	}
@@ -263,7 +263,7 @@ func (k *coupling) fail(err error) {
 func (k *coupling) unite(other couple.Letter) {
 	c, root := k.local, k.local.root()
 	u := couple.UnionOf(k.own, other)
-	id := errchan.Identify(u.First, transport.AssentName(u.Second))
+	id := transport.AssentName(u.Second).Digest(u.First)
 	name := transport.UnionName(transport.Epoch(k.own.Epoch), id)
 	made, err := root.deriveUnder(root, name, true, u.Members, u.Members, u.Name)
 	var t transport.Comm

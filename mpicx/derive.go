@@ -62,7 +62,7 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 		return nil, err
 	}
 	d := newComm(c.proc, t, c, parent, called, worldRanks)
-	d.id = errchan.Identify(c.id, name)
+	d.id = name.Digest(c.id)
 	if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
 		return d, nil
 	}

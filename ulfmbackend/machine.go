@@ -19,7 +19,7 @@ import (
 // death of a living rank. The machine never joins a round by itself.
 type Machine struct {
 	tree
-	id      uint64 // of the communicator: see errchan.Identify
+	id      uint64 // of the communicator: see transport.Name
 	notices flood  // of the notice of the open round
 	revokes flood  // of the notice that the communicator is revoked
 	out     errchan.Queue[Output]
@@ -27,7 +27,7 @@ type Machine struct {
 
 	early    flood                       // of the notice of the next round, if other ranks have begun it; not sent yet
 	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
-	later    []received                  // messages of other streams than Errors, from ranks that are an epoch ahead
+	later    []received                  // messages from ranks that are ahead: in their epochs, agreements or votes
 
 	votes *votes // of an MPI library; nil: the protocols are those of this package
 
@@ -50,7 +50,7 @@ type Machine struct {
 	gone      []int            // ranks that a decision counted as dead, so the program knows; ascending
 }
 
-// received is a message that is kept until this rank is in its epoch.
+// received is a message that is kept for later.
 type received struct {
 	from int
 	msg  *Message
@@ -314,6 +314,19 @@ func (m *Machine) call(from int, msg *Message) {
 		m.heardUp(from, msg)
 	default:
 		m.heardDecision(from, msg)
+	}
+}
+
+// again takes the messages that were kept for later, some of which may be kept again.
+func (m *Machine) again() {
+	later := m.later
+	m.later = nil
+	for _, r := range later {
+		if m.isVoted(r.msg.Stream) {
+			m.takeVoted(r.from, r.msg)
+		} else {
+			m.call(r.from, r.msg)
+		}
 	}
 }
 

@@ -5,13 +5,12 @@ import "slices"
 // votes replaces the decisions of a Machine's roots by votes of an MPI library: see "Native" in
 // the package's comment.
 type votes struct {
-	tree   tree       // that proposals and candidates take; the same at all ranks between two votes
-	trees  uint64     // how many trees there were before this one
-	ended  uint64     // how many votes have ended
-	voting bool       // this rank has voted, and the vote has not ended
-	ballot *Message   // the candidate of that vote; nil: this rank has voted without one
-	held   []received // messages of later votes, trees, epochs or agreements
-	fallen bool       // this process is dead for the others, or for a vote: it votes for whatever they decide
+	tree   tree     // that proposals and candidates take; the same at all ranks between two votes
+	trees  uint64   // how many trees there were before this one
+	ended  uint64   // how many votes have ended
+	voting bool     // this rank has voted, and the vote has not ended
+	ballot *Message // the candidate of that vote; nil: this rank has voted without one
+	fallen bool     // this process is dead for the others, or for a vote: it votes for whatever they decide
 }
 
 // The first word of a vote has these bits; all others say which ranks are alive.
@@ -61,7 +60,7 @@ func (m *Machine) propose(k Stream) {
 	}
 }
 
-// takeVoted takes a proposal or a candidate. It holds those of later votes, trees, epochs or
+// takeVoted takes a proposal or a candidate. It keeps those of later votes, trees, epochs or
 // agreements.
 func (m *Machine) takeVoted(from int, msg *Message) {
 	v, s := m.votes, &m.streams[msg.Stream]
@@ -69,12 +68,12 @@ func (m *Machine) takeVoted(from int, msg *Message) {
 		msg.Stream != Errors && !msg.ID.Epoch.Stale(s.id.Epoch) && (msg.ID.Epoch != s.id.Epoch || msg.ID.Seq > s.id.Seq)
 	switch {
 	case msg.Kind == Decided && msg.vote > v.ended:
-		v.held = append(v.held, received{from, msg})
+		m.later = append(m.later, received{from, msg})
 	case msg.Kind == Decided && msg.vote == v.ended && !v.voting:
 		m.voteFor(msg)
 	case msg.Kind == Decided: // this rank has voted without it
 	case msg.vote > v.trees || ahead:
-		v.held = append(v.held, received{from, msg})
+		m.later = append(m.later, received{from, msg})
 	case msg.vote == v.trees && msg.ID == s.id:
 		s.heard.add(&v.tree, from)
 		m.add(s, *msg.Value)
@@ -148,18 +147,6 @@ func (m *Machine) Voted(words []uint32) {
 	}
 	m.again()
 	m.retry()
-}
-
-// again takes the held messages, some of which may be held again.
-func (m *Machine) again() {
-	if m.votes == nil {
-		return
-	}
-	held := m.votes.held
-	m.votes.held = nil
-	for _, r := range held {
-		m.takeVoted(r.from, r.msg)
-	}
 }
 
 // concede votes without a candidate if this rank waits for one and a member of the tree is

@@ -175,11 +175,6 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	m.open, m.frozen = open, frozen
 	m.past.advance(generation, e, open)
 	m.enter(e)
-	later := m.later
-	m.later = nil
-	for _, r := range later {
-		m.call(r.from, r.msg)
-	}
 	m.again()
 	m.standIn()
 }

@@ -53,33 +53,6 @@ func bcastStar(a *Call, _ int, x *Exchange) bool {
 	return false
 }
 
-// bcastScatter is a broadcast of a long buffer, after van de Geijn: the root sends each other rank
-// a part of it, and then these ranks exchange their parts.
-func bcastScatter(a *Call, k int, x *Exchange) bool {
-	t, n := tree{a.root}, x.Size()
-	v := t.number(x)
-	parts := even(len(a.Recv), 1, max(1, n-1))
-	of := func(v int) []byte { return parts.of(a.Recv, v-1) }
-	switch {
-	case v == 0:
-		for to := 1; to < n; to++ {
-			x.Send(t.rank(to, x), of(to))
-		}
-		return false
-	case k == 0:
-		x.Recv(a.root, of(v))
-		return true
-	}
-	for d := 1; d < n-1; d++ {
-		from := 1 + around(v-1, -d, n-1)
-		x.Recv(t.rank(from, x), of(from))
-	}
-	for d := 1; d < n-1; d++ {
-		x.Send(t.rank(1+around(v-1, d, n-1), x), of(v))
-	}
-	return false
-}
-
 // bcastChain is a broadcast along a chain of ranks that begins at the root: each rank passes on one
 // segment while it receives the next.
 func bcastChain(a *Call, k int, x *Exchange) bool {

@@ -110,7 +110,7 @@ func (a *Call) settle() {
 }
 
 // chainSegment is how many bytes a chain passes on at a time. It is a variable for tests.
-var chainSegment = 64 << 10
+var chainSegment = 128 << 10
 
 // segment returns how many bytes a chain passes on at a time: whole elements.
 func (a *Call) segment() int {

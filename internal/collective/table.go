@@ -54,19 +54,17 @@ type rule struct {
 // (internal/lab/scripts/two-hosts measure), the two placements differ by no more than their noise,
 // so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
 // ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
-// exchange and Bruck's Allgather were slower everywhere, or no faster, and are not here.
+// exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and
+// are not here.
 var Operations = [operations]Operation{
 	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}, [kinds][]rule{
 		shared:  {{use: nil}}, // Barrier
 		machine: {{use: barrierDoubling}},
 	}},
-	bcast: {"Bcast", []Named{
-		{"tree", bcastTree}, {"star", bcastStar}, {"scatter", bcastScatter}, {"chain", bcastChain},
-	}, [kinds][]rule{
+	bcast: {"Bcast", []Named{{"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
 			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
-			{ranks: 2, use: bcastChain}, {ranks: 8, use: bcastScatter},
-			{use: bcastTree},
+			{ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
 		machine: {{use: bcastTree}},
 	}},

@@ -28,31 +28,19 @@ func Grouped(said map[int]string) []Group {
 	return groups
 }
 
-// A run is consecutive ranks.
-type run struct{ first, length int }
-
-func runsOf(ranks []int) (runs []run) {
-	for _, r := range ranks {
-		if n := len(runs); n > 0 && runs[n-1].first+runs[n-1].length == r {
-			runs[n-1].length++
-		} else {
-			runs = append(runs, run{r, 1})
-		}
-	}
-	return runs
-}
-
 // Name names ranks, which are ascending: "rank 3", "ranks 0-2, 4-7".
 func Name(ranks []int) string {
 	var parts []string
-	for _, r := range runsOf(ranks) {
-		switch r.length {
+	for first, i := 0, 0; i < len(ranks); first = i {
+		for i++; i < len(ranks) && ranks[i] == ranks[i-1]+1; i++ {
+		}
+		switch i - first {
 		case 1:
-			parts = append(parts, fmt.Sprint(r.first))
+			parts = append(parts, fmt.Sprint(ranks[first]))
 		case 2:
-			parts = append(parts, fmt.Sprint(r.first), fmt.Sprint(r.first+1))
+			parts = append(parts, fmt.Sprint(ranks[first]), fmt.Sprint(ranks[first]+1))
 		default:
-			parts = append(parts, fmt.Sprintf("%d-%d", r.first, r.first+r.length-1))
+			parts = append(parts, fmt.Sprintf("%d-%d", ranks[first], ranks[i-1]))
 		}
 	}
 	if len(ranks) == 1 {

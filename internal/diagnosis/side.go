@@ -24,7 +24,7 @@ type talk struct {
 	machine Machine
 	heard   [reasons]heard
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
-	turn    chan struct{} // holds a value while a goroutine asks
+	asking  chan struct{} // holds a value while a goroutine asks
 }
 
 // heard is the first of the ranks that have recently asked for a reason, and the time.
@@ -42,7 +42,7 @@ func (s *Side) begun() *talk {
 	if t := s.talk.Load(); t != nil {
 		return t
 	}
-	s.talk.CompareAndSwap(nil, &talk{machine: Machine{rank: s.Rank(), size: s.Size()}, turn: make(chan struct{}, 1)})
+	s.talk.CompareAndSwap(nil, &talk{machine: Machine{rank: s.Rank(), size: s.Size()}, asking: make(chan struct{}, 1)})
 	return s.talk.Load()
 }
 
@@ -77,8 +77,8 @@ type Await func(changed, ended <-chan struct{}) bool
 func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
 	t := s.begun()
 	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
+	case t.asking <- struct{}{}:
+		defer func() { <-t.asking }()
 	case <-ctx.Done():
 		return nil, -1
 	}

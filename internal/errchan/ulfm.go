@@ -73,30 +73,11 @@ type ULFM interface {
 
 // A Settled is the end of an agreement of one communicator, as a verdict has it.
 type Settled struct {
-	Comm uint64 // the communicator, as Identify returns it: the same at all ranks
+	Comm uint64 // the digest of the communicator: see transport.Name
 	ID   Agreement
 	// Decision is nil if an error has ended the agreement, at some rank, without one.
 	Decision *Decision
 	By       int // the rank of Comm that decided
-}
-
-// Identify returns the digest that identifies a communicator by its parent's digest and
-// its name. The world's digest is 0.
-func Identify(parent uint64, name transport.Name) uint64 {
-	id := parent
-	for _, part := range [...]uint64{uint64(name.Epoch), name.Seq, uint64(name.Color), name.Without} {
-		id = scramble(id + scramble(part))
-	}
-	return id
-}
-
-// scramble is a permutation in which each bit of x affects all bits (Steele, Lea and Flood,
-// Fast Splittable Pseudorandom Number Generators, 2014).
-func scramble(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // A ULFMClient is the Client of a ULFM channel.

@@ -77,5 +77,5 @@ func (p Place) Variables() map[string]string {
 	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size), envLater: strconv.Itoa(p.Later)}
 }
 
-func (p Place) memory() string { return filepath.Join(p.dir, "memory") }
-func (p Place) peers() string  { return filepath.Join(p.dir, "peers") }
+func (p Place) memory() string  { return filepath.Join(p.dir, "memory") }
+func (p Place) sockets() string { return filepath.Join(p.dir, "peers") }

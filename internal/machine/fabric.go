@@ -58,7 +58,7 @@ func (f *fabric) Start(isMortal bool) (node.Start, error) {
 			return node.Start{}, err
 		}
 	} else {
-		if f.peers, err = peers.Join(f.ctx, f.Place.peers(), f.Rank, f.Size+1); err != nil {
+		if f.peers, err = peers.Join(f.ctx, f.sockets(), f.Rank, f.Size+1); err != nil {
 			return node.Start{}, err
 		}
 		_ = os.Remove(f.dir) // succeeds for the last process, when the directory is empty

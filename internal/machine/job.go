@@ -46,7 +46,7 @@ func NewJob(n, later int) (*Job, error) {
 	ctx, j.stop = context.WithCancelCause(context.Background())
 	go func() {
 		defer close(j.ready)
-		if j.peers, j.err = peers.Listen(j.Place.peers(), n, n+1); j.err == nil {
+		if j.peers, j.err = peers.Listen(j.sockets(), n, n+1); j.err == nil {
 			j.err = j.peers.Join(ctx)
 		}
 		if j.Later == 0 && j.err == nil {
@@ -76,7 +76,7 @@ func (j *Job) make(in string) (err error) {
 		return err
 	}
 	if j.dir, err = filepath.Abs(j.dir); err == nil {
-		err = os.Mkdir(j.Place.peers(), 0o700)
+		err = os.Mkdir(j.sockets(), 0o700)
 	}
 	if err == nil {
 		j.lives, err = makeFile(j.memory(), memorySize(j.all()))
@@ -151,7 +151,7 @@ func (j *Job) ended(rank int) state {
 	case <-j.ready:
 	default:
 		// If the directory is gone, all have come.
-		if err := peers.Ended(j.Place.peers(), rank); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := peers.Ended(j.sockets(), rank); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			j.stop(fmt.Errorf("the others can't be told of the end of rank %d: %w", rank, err))
 		}
 	}

@@ -47,55 +47,13 @@ type end struct {
 func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, say func(text string)) ([]Outcome, error) {
 	runtime.LockOSThread() // the processes end with it
 	defer runtime.UnlockOSThread()
-	ends := make(chan end, 2*j.all())
-	running := make(map[int]*os.Process)
-	unread := 0 // the processes that are running, or whose output is
-	var commands []*exec.Cmd
-	var ending []os.Signal // they have asked the job to end, in order
-	start := func() error {
-		r := len(commands)
-		c := command(r)
-		commands = append(commands, c)
-		if len(ending) > 0 {
-			return fmt.Errorf("the job was asked to end (%v)", ending[0])
-		}
-		if c.Env == nil {
-			c.Env = os.Environ()
-		}
-		for name, value := range j.Of(r).Variables() {
-			c.Env = append(c.Env, name+"="+value) // the last one counts
-		}
-		c.SysProcAttr = attributes()
-		if err := c.Start(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
-			return fmt.Errorf("setpgid, prctl or execve (for a process group that ends with mpicxrun): %w", err)
-		} else if err != nil {
-			return err
-		}
-		running[r] = c.Process
-		unread++
-		if j.Started != nil {
-			j.Started(r, c.Process.Pid)
-		}
-		go func() {
-			state, _ := c.Process.Wait() // its error is in the state
-			ends <- end{rank: r, state: state}
-			_ = c.Wait() // for the end of its output: a child of the process may have it open
-			ends <- end{rank: r, read: true}
-		}()
-		return nil
-	}
-	abort := func() {
-		signalAll(running, syscall.SIGKILL)
-		for unread > 0 {
-			if (<-ends).read {
-				unread--
-			}
-		}
-	}
-	for r := range j.Size {
-		if err := start(); err != nil {
-			abort()
-			return []Outcome{{}}, fmt.Errorf("rank %d can't be started: %w", r, err)
+	n := j.all()
+	r := run{Job: j, command: command, say: say, ends: make(chan end, 2*n), running: make(map[int]*os.Process),
+		outcomes: make([]Outcome, n), news: make([]string, n), next: syscall.SIGTERM}
+	for rank := range j.Size {
+		if err := r.start(); err != nil {
+			r.abort()
+			return []Outcome{{}}, fmt.Errorf("rank %d can't be started: %w", rank, err)
 		}
 	}
 	ready := j.ready
@@ -105,80 +63,158 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		defer ticker.Stop()
 		asked = ticker.C
 	}
-	outcomes := make([]Outcome, j.all())
-	var deadline <-chan time.Time   // for the others to end, after a death
-	said := make([]bool, j.all())   // the ranks whose deaths were reported
-	news := make([]string, j.all()) // what is to be said of a rank after its output
-	saidFirst := false
-	next := syscall.SIGTERM
-	for order := 0; unread > 0; {
+	for r.unread > 0 {
 		select {
 		case <-ready:
 			if ready = nil; j.err != nil {
-				abort()
+				r.abort()
 				return nil, j.err
 			}
 		case <-asked:
-			for len(running) > 0 && len(commands) < j.board.begun() {
-				r := len(commands)
-				if err := start(); err != nil {
-					said[r] = true
-					say(fmt.Sprintf("rank %d can't be started: %v", r, err))
-					outcomes[r] = Outcome{Order: order, was: j.ended(r)}
-					order++
-				}
-			}
+			r.startLater()
 		case s := <-signals:
-			forward(running, s.(syscall.Signal))
+			forward(r.running, s.(syscall.Signal))
 			if asksToEnd(s) {
-				ending = append(ending, s)
+				r.ending = append(r.ending, s)
 			}
-		case <-deadline:
-			signalAll(running, next)
-			next, deadline = syscall.SIGKILL, time.After(patience)
-		case e := <-ends:
-			r := e.rank
-			if e.read {
-				unread--
-				if news[r] != "" {
-					say(news[r])
-				}
-				continue
-			}
-			delete(running, r)
-			outcomes[r] = Outcome{State: e.state, Order: order, Asked: slices.Contains(ending, endedBy(e.state)), was: j.ended(r)}
-			order++
-			switch {
-			case outcomes[r].was == left || j.all() == 1:
-			case j.any(mortal):
-				said[r] = true
-				news[r] = fmt.Sprintf("rank %d has died: %v", r, e.state)
-			case j.any(fragile):
-				if !saidFirst && j.isFirst(r) {
-					saidFirst = true
-					news[r] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", r, e.state)
-				}
-				if deadline == nil {
-					deadline = time.After(patience)
-				}
-			}
+		case <-r.deadline:
+			signalAll(r.running, r.next)
+			r.next, r.deadline = syscall.SIGKILL, time.After(patience)
+		case e := <-r.ends:
+			r.noteEnd(e)
 		}
 	}
-	outcomes = outcomes[:len(commands)]
-	for r := range outcomes {
-		o := &outcomes[r]
-		o.Died = (o.was != left || j.board.died(r)) && (j.any(mortal) || j.any(fragile) || j.any(left))
-		o.Survived = o.Died && j.any(left) && !j.any(fragile) && j.board.survives()
-		o.First = o.Died && j.isFirst(r)
+	return r.judge(), nil
+}
+
+// A run is a call of Run.
+type run struct {
+	*Job
+	command func(rank int) *exec.Cmd
+	say     func(text string)
+
+	ends     chan end
+	running  map[int]*os.Process
+	unread   int         // the processes that are running, or whose output is
+	started  int         // of the ranks: their processes were started, or could not be
+	order    int         // the Order of the next Outcome
+	ending   []os.Signal // they have asked the job to end, in order
+	outcomes []Outcome
+	news     []string // what is said of a rank, after its output
+	// saidFirst says that one of news is the death that ends a job which does not survive deaths.
+	saidFirst bool
+	deadline  <-chan time.Time // for the others to end, after a death
+	next      syscall.Signal   // what they get then
+}
+
+// start starts the process of the next rank.
+func (r *run) start() error {
+	rank := r.started
+	c := r.command(rank)
+	r.started++
+	if len(r.ending) > 0 {
+		return fmt.Errorf("the job was asked to end (%v)", r.ending[0])
+	}
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	for name, value := range r.Of(rank).Variables() {
+		c.Env = append(c.Env, name+"="+value) // the last one counts
+	}
+	c.SysProcAttr = attributes()
+	if err := c.Start(); errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
+		return fmt.Errorf("setpgid, prctl or execve (for a process group that ends with mpicxrun): %w", err)
+	} else if err != nil {
+		return err
+	}
+	r.running[rank] = c.Process
+	r.unread++
+	if r.Started != nil {
+		r.Started(rank, c.Process.Pid)
+	}
+	go func() {
+		state, _ := c.Process.Wait() // its error is in the state
+		r.ends <- end{rank: rank, state: state}
+		_ = c.Wait() // for the end of its output: a child of the process may have it open
+		r.ends <- end{rank: rank, read: true}
+	}()
+	return nil
+}
+
+// abort kills all processes, and waits for their ends.
+func (r *run) abort() {
+	signalAll(r.running, syscall.SIGKILL)
+	for r.unread > 0 {
+		if (<-r.ends).read {
+			r.unread--
+		}
+	}
+}
+
+// startLater starts the processes that others have asked for.
+func (r *run) startLater() {
+	for len(r.running) > 0 && r.started < r.board.begun() {
+		rank := r.started
+		if err := r.start(); err != nil {
+			r.news[rank] = fmt.Sprintf("rank %d can't be started: %v", rank, err)
+			r.say(r.news[rank])
+			r.note(rank, nil)
+		}
+	}
+}
+
+// note notes the end of a process, and returns the state that it was in.
+func (r *run) note(rank int, state *os.ProcessState) state {
+	was := r.ended(rank)
+	r.outcomes[rank] = Outcome{State: state, Order: r.order, Asked: slices.Contains(r.ending, endedBy(state)), was: was}
+	r.order++
+	return was
+}
+
+// noteEnd notes the end of a process or of its output.
+func (r *run) noteEnd(e end) {
+	if e.read {
+		r.unread--
+		if r.news[e.rank] != "" {
+			r.say(r.news[e.rank])
+		}
+		return
+	}
+	delete(r.running, e.rank)
+	was := r.note(e.rank, e.state)
+	switch {
+	case was == left || r.all() == 1:
+	case r.any(mortal):
+		r.news[e.rank] = fmt.Sprintf("rank %d has died: %v", e.rank, e.state)
+	case r.any(fragile):
+		if !r.saidFirst && r.isFirst(e.rank) {
+			r.saidFirst = true
+			r.news[e.rank] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e.rank, e.state)
+		}
+		if r.deadline == nil {
+			r.deadline = time.After(patience)
+		}
+	}
+}
+
+// judge returns the outcomes, now that all processes have ended, and says which deaths were not
+// reported.
+func (r *run) judge() []Outcome {
+	outcomes := r.outcomes[:r.started]
+	for rank := range outcomes {
+		o := &outcomes[rank]
+		o.Died = (o.was != left || r.board.died(rank)) && (r.any(mortal) || r.any(fragile) || r.any(left))
+		o.Survived = o.Died && r.any(left) && !r.any(fragile) && r.board.survives()
+		o.First = o.Died && r.isFirst(rank)
 		switch {
-		case said[r]:
+		case r.news[rank] != "":
 		case o.Survived: // no process had come when it died, or it had left
-			say(fmt.Sprintf("rank %d has died: %v", r, o.State))
-		case o.First && !saidFirst && o.was == left:
-			say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", r, o.State))
+			r.say(fmt.Sprintf("rank %d has died: %v", rank, o.State))
+		case o.First && !r.saidFirst && o.was == left:
+			r.say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", rank, o.State))
 		}
 	}
-	return outcomes, nil
+	return outcomes
 }
 
 // forward passes a signal on to the processes, and to the processes that they have started. A

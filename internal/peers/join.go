@@ -45,7 +45,7 @@ func Listen(dir string, me, n int) (*Peers, error) {
 	if len(early(dir, n)) > longest {
 		return nil, fmt.Errorf("%s, expected a shorter name, for sockets: up to %d bytes with theirs", dir, longest)
 	}
-	p := &Peers{me: me, dir: dir, peers: make([]peer, n), changed: make(chan struct{}, 1)}
+	p := &Peers{me: me, dir: dir, others: make([]peer, n), changed: make(chan struct{}, 1)}
 	p.marks = newMarks(dir, me, n)
 	var err error
 	if p.listener, err = listen(dir, me); err == nil {
@@ -129,7 +129,7 @@ func (p *Peers) Join(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	all.Go(func() { p.accept(ctx, p.listener) })
-	for i := range p.peers {
+	for i := range p.others {
 		if i != p.me {
 			all.Go(func() { p.connect(ctx, i, socket(p.dir, i)) })
 		}
@@ -142,7 +142,7 @@ func (p *Peers) Join(ctx context.Context) error {
 		select {
 		case <-p.changed:
 		case <-ctx.Done():
-			return fmt.Errorf("of %d processes %v have not come: %w", len(p.peers), missing, context.Cause(ctx))
+			return fmt.Errorf("of %d processes %v have not come: %w", len(p.others), missing, context.Cause(ctx))
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (p *Peers) clear() {
 		if n.Name() == marksName {
 			continue
 		}
-		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.peers) || !p.peers[i].ended.Load() {
+		if i, e := strconv.Atoi(n.Name()); e != nil || i < 0 || i >= len(p.others) || !p.others[i].ended.Load() {
 			return
 		}
 	}
@@ -168,8 +168,8 @@ func (p *Peers) clear() {
 func (p *Peers) missing() (missing []int, refused error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range p.peers {
-		if o := &p.peers[i]; i != p.me && !o.ended.Load() && (o.to == nil || o.from == nil) {
+	for i := range p.others {
+		if o := &p.others[i]; i != p.me && !o.ended.Load() && (o.to == nil || o.from == nil) {
 			missing = append(missing, i)
 		}
 	}
@@ -210,7 +210,7 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 			var hello [4]byte
 			_, err := io.ReadFull(c, hello[:])
 			index := int(binary.LittleEndian.Uint32(hello[:]))
-			ok := stop() && err == nil && index < len(p.peers) && index != p.me
+			ok := stop() && err == nil && index < len(p.others) && index != p.me
 			if ok {
 				if err := sameUser(c); err != nil {
 					p.refuse(fmt.Sprint("from process ", index), err)
@@ -219,8 +219,8 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 			}
 			if ok {
 				p.change(func() {
-					if ok = p.peers[index].from == nil && !p.over; ok {
-						p.peers[index].from = c
+					if ok = p.others[index].from == nil && !p.over; ok {
+						p.others[index].from = c
 					}
 				})
 			}
@@ -234,8 +234,8 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 // connect connects with another process, once its socket is there.
 func (p *Peers) connect(ctx context.Context, index int, name string) {
 	var d net.Dialer
-	o := &p.peers[index]
-	most := max(10*time.Millisecond, time.Duration(len(p.peers))*time.Millisecond/2) // else many would only try
+	o := &p.others[index]
+	most := max(10*time.Millisecond, time.Duration(len(p.others))*time.Millisecond/2) // else many would only try
 	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, most) {
 		c, err := d.DialContext(ctx, "unix", name)
 		if err == nil {

@@ -17,22 +17,22 @@ const Supported = true
 
 // Peers are the connections of this process with the others.
 type Peers struct {
-	me    int
-	peers []peer        // by index; the one of this process is unused
-	look  atomic.Uint32 // counts calls of Look: see there
-	marks *marks        // nil: sockets alone show the ends of processes
+	me     int
+	others []peer        // by index; the one of this process is unused
+	look   atomic.Uint32 // counts calls of Look: see there
+	marks  *marks        // nil: sockets alone show the ends of processes
 
 	dir      string            // the directory in which the processes meet
 	listener *net.UnixListener // nil: Join or Close has returned
 
-	// mu guards the following fields, and the peers.
+	// mu guards the following fields, and the others.
 	mu   sync.Mutex
 	over bool // Close has been called
 	// refused is the error with which the system has refused a connection, during Join. The name
 	// of the socket then stays in dir, so the others see the end of this process.
 	refused error
 	told    func(index int) // reports the end of a process; nil: Watch has not been called
-	changed chan struct{}   // tells Join that one of peers has changed
+	changed chan struct{}   // tells Join that one of others has changed
 	readers sync.WaitGroup  // the goroutines that read from connections
 }
 
@@ -66,7 +66,7 @@ func peek(fd uintptr) (there, end bool) {
 // read waits for the end of a connection, or for the byte that says that the process leaves.
 func (p *Peers) read(index int) {
 	end := false
-	_ = p.peers[index].raw.Read(func(fd uintptr) (there bool) {
+	_ = p.others[index].raw.Read(func(fd uintptr) (there bool) {
 		there, end = peek(fd)
 		return there
 	})
@@ -79,7 +79,7 @@ func (p *Peers) read(index int) {
 func (p *Peers) end(index int) {
 	var told func(int)
 	p.change(func() {
-		if !p.over && p.peers[index].ended.CompareAndSwap(false, true) {
+		if !p.over && p.others[index].ended.CompareAndSwap(false, true) {
 			told = p.told
 		}
 	})
@@ -94,8 +94,8 @@ func (p *Peers) Watch(told func(index int)) {
 	p.mu.Lock()
 	p.told = told
 	var before []int
-	for i := range p.peers {
-		if p.peers[i].ended.Load() {
+	for i := range p.others {
+		if p.others[i].ended.Load() {
 			before = append(before, i)
 		}
 	}
@@ -110,13 +110,13 @@ func (p *Peers) Watch(told func(index int)) {
 // marks of all processes, and looks at the socket of one process, the next one in each call. Only
 // one goroutine may call it at a time.
 func (p *Peers) Look() {
-	for i := range p.peers {
-		if p.marks.ends(i) && !p.peers[i].ended.Load() {
+	for i := range p.others {
+		if p.marks.ends(i) && !p.others[i].ended.Load() {
 			p.end(i)
 		}
 	}
-	index := int(p.look.Add(1)) % len(p.peers)
-	o := &p.peers[index]
+	index := int(p.look.Add(1)) % len(p.others)
+	o := &p.others[index]
 	if o.raw == nil || o.ended.Load() {
 		return
 	}
@@ -130,7 +130,7 @@ func (p *Peers) Look() {
 // another PID namespace, or on a system other than Linux.
 func (p *Peers) Kill(index int) error {
 	p.mu.Lock()
-	o := &p.peers[index]
+	o := &p.others[index]
 	to, raw := o.to, o.raw
 	p.mu.Unlock()
 	if to == nil || o.ended.Load() {
@@ -160,8 +160,8 @@ func (p *Peers) Kill(index int) error {
 // Leave tells the others not to report the end of this process, which will follow.
 func (p *Peers) Leave() {
 	p.marks.leave()
-	for i := range p.peers {
-		if c := p.peers[i].from; c != nil {
+	for i := range p.others {
+		if c := p.others[i].from; c != nil {
 			_, _ = c.Write([]byte{0})
 		}
 	}
@@ -173,11 +173,11 @@ func (p *Peers) Close() error {
 	p.marks.leave()
 	p.mu.Lock()
 	p.over = true
-	for i := range p.peers {
-		if o := &p.peers[i]; o.to != nil {
+	for i := range p.others {
+		if o := &p.others[i]; o.to != nil {
 			_ = o.to.Close()
 		}
-		if o := &p.peers[i]; o.from != nil {
+		if o := &p.others[i]; o.from != nil {
 			_ = o.from.Close()
 		}
 	}

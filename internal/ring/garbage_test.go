@@ -40,9 +40,7 @@ func TestGarbage(t *testing.T) {
 func TestGarbageOfTheReader(t *testing.T) {
 	for _, told := range []uint64{1 << 20, 1<<64 - 1} {
 		w, _ := fresh(256)
-		p := NewPipeWriter(make([]byte, Size(256)))
 		atomic.StoreUint64(w.word(0), told)
-		atomic.StoreUint64(p.word(0), told)
 		var err error
 		for sent := 0; err == nil; sent++ {
 			require.Less(t, sent, 5)
@@ -50,33 +48,16 @@ func TestGarbageOfTheReader(t *testing.T) {
 			w.End(56)
 		}
 		require.ErrorContains(t, err, "its reader is at")
-		space, err := p.Space(256)
-		require.NoError(t, err)
-		p.Sent(len(space))
-		_, err = p.Space(1)
-		require.ErrorContains(t, err, "its reader is at")
 	}
 }
 
-// A pipe has no bytes beyond its end.
-func TestGarbageInAPipe(t *testing.T) {
-	r := NewPipeReader(make([]byte, Size(256)))
-	b, err := r.Bytes(200)
-	require.NoError(t, err)
-	r.Done(len(b))
-	_, err = r.Bytes(57)
-	require.EqualError(t, err, "shared memory: 57 bytes in a pipe, expected 56 or fewer")
-	_, err = r.Bytes(1<<64 - 1)
-	require.Error(t, err)
-}
-
-// FuzzGarbage runs both ends of a ring, and of a pipe, on any memory, which another goroutine
+// FuzzGarbage runs both ends of a ring on any memory, which another goroutine
 // changes meanwhile. They return errors, or what is in the memory.
 func FuzzGarbage(f *testing.F) {
 	word := func(w uint64) []byte { return binary.NativeEndian.AppendUint64(nil, w) }
-	f.Add(word(57), uint64(9), []byte("rrwwpa"))
+	f.Add(word(57), uint64(9), []byte("rrwwrw"))
 	f.Add(word(skip), uint64(skip), []byte("rwrwrwwwwwww"))
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 1}, uint64(1), []byte("wrwrppaawrpa"))
+	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 1}, uint64(1), []byte("wrwrrwwrwr"))
 	f.Fuzz(func(t *testing.T, garbage []byte, other uint64, steps []byte) {
 		const room = 256
 		shared := make([]byte, Size(room))
@@ -101,27 +82,15 @@ func FuzzGarbage(f *testing.F) {
 			defer func() { close(stop); <-stopped }()
 		}
 		w, r := NewWriter(shared), NewReader(shared)
-		in, out := NewPipeWriter(shared), NewPipeReader(shared)
 		for _, step := range steps {
-			switch step % 4 {
-			case 'r' % 4:
+			if step%2 == 'r'%2 {
 				m, err := r.Read()
 				if err == nil && m != nil {
 					require.LessOrEqual(t, len(m), Longest(room))
 					r.Done(len(m))
 				}
-			case 'w' % 4:
-				if b, err := w.Begin(int(step) % (Longest(room) + 1)); err == nil && b != nil {
-					w.End(len(b))
-				}
-			case 'p' % 4:
-				if b, err := in.Space(int(step)); err == nil {
-					in.Sent(len(b))
-				}
-			default:
-				if b, err := out.Bytes(other >> (step % 64)); err == nil {
-					out.Done(len(b))
-				}
+			} else if b, err := w.Begin(int(step) % (Longest(room) + 1)); err == nil && b != nil {
+				w.End(len(b))
 			}
 		}
 	})

@@ -54,52 +54,6 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// Bytes go through a pipe in order, and a ring carries their lengths.
-func TestPipe(t *testing.T) {
-	const bytes = 1 << 20
-	w, r := fresh(256)
-	shared := make([]byte, Size(1024))
-	in, out := NewPipeWriter(shared), NewPipeReader(shared)
-	value := func(i int) byte { return byte(i*i>>8 ^ i) }
-	go func() {
-		random := rand.New(rand.NewPCG(1, 2))
-		for sent := 0; sent < bytes; {
-			space, _ := in.Space(min(1+random.IntN(2000), bytes-sent))
-			told, _ := w.Begin(8)
-			if len(space) == 0 || told == nil {
-				runtime.Gosched()
-				continue
-			}
-			for i := range space {
-				space[i] = value(sent)
-				sent++
-			}
-			in.Sent(len(space))
-			binary.LittleEndian.PutUint64(told, uint64(len(space)))
-			w.End(8)
-		}
-	}()
-	for taken := 0; taken < bytes; {
-		told, err := r.Read()
-		require.NoError(t, err)
-		if told == nil {
-			runtime.Gosched()
-			continue
-		}
-		n := binary.LittleEndian.Uint64(told)
-		r.Done(8)
-		next, err := out.Bytes(n)
-		require.NoError(t, err)
-		for _, b := range next {
-			if b != value(taken) {
-				require.Equal(t, value(taken), b, "byte %d", taken)
-			}
-			taken++
-		}
-		out.Done(int(n))
-	}
-}
-
 // BenchmarkPingPong measures two goroutines that poll all the time.
 func BenchmarkPingPong(b *testing.B) {
 	there, here := make([]byte, Size(4096)), make([]byte, Size(4096))

@@ -55,6 +55,25 @@ func RegistryName() Name { return Name{Color: -7} }
 // RescueName is the name of the duplicate of the pool that carries the messages of package rescue.
 func RescueName() Name { return Name{Color: -8} }
 
+// Digest identifies the communicator by the digest of its parent and its name, the same at all
+// members.
+func (n Name) Digest(parent uint64) uint64 {
+	id := parent
+	for _, part := range [...]uint64{uint64(n.Epoch), n.Seq, uint64(n.Color), n.Without} {
+		id = scramble(id + scramble(part))
+	}
+	return id
+}
+
+// scramble is a permutation in which each bit of x affects all bits (Steele, Lea and Flood,
+// Fast Splittable Pseudorandom Number Generators, 2014).
+func scramble(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
 // Check returns a *GenerationError if no communicator can have the name's Generation.
 func (n Name) Check() error {
 	if n.Generation < 0 || n.Generation >= Generations {

@@ -83,7 +83,7 @@ func (r *run) newTeam(parent *team, id errchan.Agreement, ranks []int) *team {
 // teamOf returns the team that is made from another. One agreement may have two, if all ranks that
 // made the first decision have died.
 func (r *run) teamOf(from, under *team, id errchan.Agreement, ranks []int, name transport.Name) *team {
-	digest := errchan.Identify(from.name, name)
+	digest := name.Digest(from.name)
 	if i := slices.IndexFunc(r.teams, func(t *team) bool { return t.parent == from && t.name == digest }); i >= 0 {
 		return r.teams[i]
 	}

@@ -5,33 +5,33 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-func (c *Comm) Call(e transport.Epoch, w signature.Word) int {
-	c.own.mu.Lock()
-	number, odd := c.own.Call(e, w)
-	c.own.mu.Unlock()
+func (s *Comm) Call(e transport.Epoch, w signature.Word) int {
+	s.mu.Lock()
+	number, odd := s.Matcher.Call(e, w)
+	s.mu.Unlock()
 	if odd != nil {
-		c.own.halt(odd)
+		s.halt(odd)
 	}
-	c.comm.changed()
+	s.comm.changed()
 	return number
 }
 
-func (c *Comm) Called() (number int, w signature.Word) {
-	c.own.mu.Lock()
-	defer c.own.mu.Unlock()
-	return c.own.Called()
+func (s *Comm) Called() (number int, w signature.Word) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Matcher.Called()
 }
 
-func (c *Comm) Mismatch() error {
-	if !c.own.IsHalted() {
+func (s *Comm) Mismatch() error {
+	if !s.IsHalted() {
 		return nil
 	}
-	c.own.mu.Lock()
-	defer c.own.mu.Unlock()
-	return c.own.Mismatch()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Matcher.Mismatch()
 }
 
 // halt ends the rank's part in the epoch.
-func (s *side) halt(cause *transport.MismatchError) {
+func (s *Comm) halt(cause *transport.MismatchError) {
 	s.endAll(func() *transport.Request { return s.Halt(cause) }, cause)
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,19 +33,16 @@ const (
 	// compareShare: a comparison locks the side of each rank. Comparisons take at most one part
 	// of compareShare of the time.
 	compareShare = 100
-	// mostDue: if more communicators are due, closed ones are dropped, and the others are compared
-	// without waiting for a program to block.
-	mostDue = 64
 )
 
 // comparison decides when the calls of a job's ranks are compared.
 type comparison struct {
+	processes []process // the ranks of the job
 	// untimed says that communicators are due and no timer is set. It changes under mu.
 	untimed atomic.Bool
 
 	mu       sync.Mutex
-	due      []*communicator
-	most     int // length of due at which closed communicators are dropped
+	due      bool // communicators are due, as they say themselves
 	timer    *time.Timer
 	set      bool             // the timer is set
 	running  bool             // the communicators that were due are being compared
@@ -67,26 +63,10 @@ func (c *communicator) changed() {
 func (c *comparison) add(of *communicator) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || of.due.Swap(true) {
-		return
+	if !c.over && !of.due.Swap(true) {
+		c.due = true
+		c.untimed.Store(!c.set)
 	}
-	c.due = append(c.due, of)
-	c.untimed.Store(!c.set)
-	if len(c.due) >= max(mostDue, c.most) {
-		c.due = slices.DeleteFunc(c.due, (*communicator).isClosed)
-		c.most = 2 * len(c.due)
-		c.schedule()
-	}
-}
-
-// isClosed says whether all members have closed the communicator.
-func (c *communicator) isClosed() bool {
-	for i := range c.sides {
-		if c.sides[i].attention.Load() != closed {
-			return false
-		}
-	}
-	return true
 }
 
 // soon schedules a comparison of the communicators that are due. It is called when a program is
@@ -102,13 +82,10 @@ func (c *comparison) soon() {
 // schedule sets the timer if it is needed. The caller holds mu.
 func (c *comparison) schedule() {
 	c.again = c.running
-	if c.over || c.set || c.running {
+	if c.over || c.set || c.running || !c.due {
 		return
 	}
 	c.untimed.Store(false)
-	if len(c.due) == 0 { // all have been closed
-		return
-	}
 	c.set = true
 	c.underway.Add(1)
 	c.timer = time.AfterFunc(c.wait(), c.run)
@@ -124,11 +101,10 @@ func (c *comparison) wait() time.Duration {
 func (c *comparison) run() {
 	defer c.underway.Done()
 	c.mu.Lock()
-	due := c.due
-	c.due, c.set, c.running = nil, false, true
+	c.due, c.set, c.running = false, false, true
 	c.mu.Unlock()
 	began := time.Now()
-	compareAll(due)
+	c.compareAll()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.took = [2]time.Duration{c.took[1], time.Since(began)}
@@ -138,22 +114,24 @@ func (c *comparison) run() {
 	}
 }
 
-func compareAll(due []*communicator) {
-	for _, d := range due {
-		d.due.Store(false) // before the comparison, which may miss later changes
-		gone := d.gone()
-		d.compareCalls()
-		d.endForsakenCalls(gone)
+func (c *comparison) compareAll() {
+	for i := range c.processes {
+		for _, d := range c.processes[i].live() {
+			if d.due.Swap(false) { // before the comparison, which may miss later changes
+				gone := d.gone()
+				d.compareCalls()
+				d.endForsakenCalls(gone)
+			}
+		}
 	}
 }
 
 // Stop compares the calls of c's job that are due a last time, and ends the comparisons. None is
 // running when it returns.
-func (c *Comm) Stop() {
-	j := &c.comm.compare
+func (s *Comm) Stop() {
+	j := &s.comm.compare
 	j.mu.Lock()
-	due := j.due
-	j.over, j.due = true, nil
+	j.over = true
 	j.untimed.Store(false)
 	if j.set && j.timer.Stop() {
 		j.set = false
@@ -161,7 +139,7 @@ func (c *Comm) Stop() {
 	}
 	j.mu.Unlock()
 	j.underway.Wait()
-	compareAll(due)
+	j.compareAll()
 }
 
 // A pause is what a rank waits for: a message from or to peer that belongs to a call or, for the
@@ -176,7 +154,7 @@ type pause struct {
 const all = -1
 
 // pauses appends what p's rank waits for to list. It does not repeat the last element.
-func (s *side) pauses(list []pause) []pause {
+func (s *Comm) pauses(list []pause) []pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	add := func(r *transport.Request) {
@@ -208,7 +186,7 @@ func (s *side) pauses(list []pause) []pause {
 
 // contradicts returns the envelope of a message that p's rank would send in the call of w, and
 // whether p's rank has made another call than the rank that waits.
-func (s *side) contradicts(w pause) (e match.Envelope, differs bool) {
+func (s *Comm) contradicts(w pause) (e match.Envelope, differs bool) {
 	s.mu.Lock()
 	theirs, known := s.Made(w.epoch, w.number)
 	s.mu.Unlock()
@@ -219,7 +197,7 @@ func (s *side) contradicts(w pause) (e match.Envelope, differs bool) {
 
 // odd is a rank that waits for a rank that has made another call.
 type odd struct {
-	*side
+	*Comm
 	peer match.Envelope
 }
 
@@ -234,7 +212,7 @@ func (c *communicator) compareCalls() {
 func (c *communicator) haltOdd() (some bool) {
 	var found []odd
 	var list []pause
-	forAll := make(map[pause][]*side)
+	forAll := make(map[pause][]*Comm)
 	for i := range c.sides {
 		p := &c.sides[i]
 		list = p.pauses(list[:0])
@@ -257,7 +235,7 @@ func (c *communicator) haltOdd() (some bool) {
 		}
 	}
 	for i := range found {
-		p := found[i].side
+		p := found[i].Comm
 		p.mu.Lock()
 		cause := p.Contradicts(&found[i].peer)
 		p.mu.Unlock()

@@ -127,7 +127,7 @@ func TestComparison(t *testing.T) {
 		}, nil},
 		{"the peer has been halted", func(_ *testing.T, ranks []*Comm) {
 			waitIn(ranks[0], barrier, 1)
-			ranks[1].own.halt(&transport.MismatchError{})
+			ranks[1].halt(&transport.MismatchError{})
 			ranks[1].Call(0, reduce)
 		}, []int{0, 1}},
 		{"a member has died", func(_ *testing.T, ranks []*Comm) {
@@ -156,7 +156,7 @@ func TestComparison(t *testing.T) {
 				}
 				require.Equal(t, test.want, halted)
 				require.False(t, ranks[0].comm.compare.set)
-				require.Empty(t, ranks[0].comm.compare.due)
+				require.False(t, ranks[0].comm.due.Load())
 			})
 		})
 	}
@@ -220,12 +220,12 @@ func TestStop(t *testing.T) {
 		block(ranks)
 		time.Sleep(time.Hour)
 		require.Zero(t, n.ends)
-		require.Empty(t, ranks[0].comm.compare.due)
+		require.False(t, ranks[0].comm.due.Load())
 		ranks[1].Stop()
 	})
 }
 
-// There is no timer before a program blocks or ends, unless many communicators are due.
+// There is no timer before a program blocks or ends.
 func TestWhenCallsAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -235,13 +235,6 @@ func TestWhenCallsAreCompared(t *testing.T) {
 		{"calls", func([]*Comm) {}, false},
 		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
 		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
-		{"and there are many communicators", func(ranks []*Comm) {
-			for i := range mostDue - 1 {
-				c, err := ranks[0].Sub(transport.Name{Seq: uint64(i + 1)}, []int{0})
-				require.NoError(t, err)
-				c.Call(0, barrier)
-			}
-		}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -262,7 +255,7 @@ func TestChangesDuringAComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(3)
 		n := waitIn(ranks[0], barrier, 1)
-		last := &ranks[2].own.mu
+		last := &ranks[2].mu
 		last.Lock() // the comparison gets no further
 		ranks[0].Look()
 		time.Sleep(comparePeriod)

@@ -15,10 +15,10 @@ import (
 // died. Otherwise n ranks that leave would look at n sides each.
 
 // Look ends the requests that this rank waits for in vain.
-func (c *Comm) Look() {
-	c.comm.compare.soon()
-	if c.comm.absent.Load() > 0 {
-		c.own.endForsaken()
+func (s *Comm) Look() {
+	s.comm.compare.soon()
+	if s.comm.absent.Load() > 0 {
+		s.endForsaken()
 	}
 }
 
@@ -26,7 +26,7 @@ func (c *Comm) Look() {
 // complete them. If processes are mortal, it makes a rank expire that a receive from AnySource
 // needs. It ends the receive when all others have died and the program has acknowledged their
 // deaths.
-func (s *side) endForsaken() {
+func (s *Comm) endForsaken() {
 	if s.comm.mortal {
 		if hope := s.lastHope(); hope != nil {
 			hope.expire()
@@ -62,7 +62,7 @@ func (c *communicator) endForsakenCalls(gone []bool) {
 }
 
 // endLeft ends the requests for which which returns true.
-func (s *side) endLeft(which func(*transport.Request) bool) {
+func (s *Comm) endLeft(which func(*transport.Request) bool) {
 	s.mu.Lock()
 	ended := s.TakeIf(which)
 	s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *side) endLeft(which func(*transport.Request) bool) {
 }
 
 // lastHope returns a process that has left and must expire because of a receive from AnySource.
-func (s *side) lastHope() *process {
+func (s *Comm) lastHope() *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for r := range s.Posted.All() {
@@ -96,7 +96,7 @@ func (s *side) lastHope() *process {
 
 // forsaken says whether all ranks that could complete r have left, and r belongs to a collective
 // call or the program waits for it.
-func (s *side) forsaken(r *transport.Request) bool {
+func (s *Comm) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
 	if r.Peer >= 0 {
 		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && (transport.IsCollective(r.Tag) || r.IsAwaited())
@@ -111,6 +111,6 @@ func (s *side) forsaken(r *transport.Request) bool {
 
 // isAbsent says whether the side's rank has left or died without leaving epoch e. Requests of an
 // epoch that it has left end with that epoch.
-func (s *side) isAbsent(e transport.Epoch) bool {
+func (s *Comm) isAbsent(e transport.Epoch) bool {
 	return (s.process.silent.Load() || s.process.dead.Load()) && !e.Stale(s.Epoch())
 }

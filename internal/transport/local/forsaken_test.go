@@ -135,15 +135,15 @@ func TestWhatAwaitsARankIsCounted(t *testing.T) {
 			}
 			for range 2 {
 				r := c.start(ranks[0])
-				require.Equal(t, want, ranks[1].own.process.awaited.Load(), "%s, mortal %t", c.name, mortal)
+				require.Equal(t, want, ranks[1].process.awaited.Load(), "%s, mortal %t", c.name, mortal)
 				require.True(t, ranks[0].Cancel(&r.Request))
-				require.Zero(t, ranks[1].own.process.awaited.Load(), "%s, mortal %t, cancelled", c.name, mortal)
+				require.Zero(t, ranks[1].process.awaited.Load(), "%s, mortal %t, cancelled", c.name, mortal)
 			}
 		}
 	}
 	ranks := New(2)
 	own := recv(ranks[0], 0, nil)
-	require.Zero(t, ranks[0].own.process.awaited.Load(), "a rank that has ended awaits nothing of itself")
+	require.Zero(t, ranks[0].process.awaited.Load(), "a rank that has ended awaits nothing of itself")
 	require.True(t, ranks[0].Cancel(&own.Request))
 }
 

@@ -11,7 +11,7 @@ import (
 // A communicator is what all its ranks share.
 type communicator struct {
 	*job
-	sides  []side
+	sides  []Comm
 	relay  relay
 	due    atomic.Bool  // its calls are compared in the next comparison
 	absent atomic.Int32 // members that have left or died; one may count twice
@@ -42,15 +42,6 @@ func (s *sub) settle(rank int) bool {
 	return s.count == 0
 }
 
-// Comm is one rank's side of a communicator.
-type Comm struct {
-	comm *communicator
-	own  *side
-	rank int
-}
-
-var _ transport.Comm = (*Comm)(nil)
-
 // New returns the sides of a communicator of n ranks.
 func New(n int) []*Comm { return newJob(n, false) }
 
@@ -61,18 +52,17 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
 	j := &job{mortal: mortal}
+	j.compare.processes = processes
 	c := newCommunicator(j, n, 0, func(i int) *process { return &processes[i] })
-	comms := make([]Comm, n)
 	sides := make([]*Comm, n)
-	for i := range comms {
-		comms[i] = Comm{c, &c.sides[i], i}
-		sides[i] = &comms[i]
+	for i := range sides {
+		sides[i] = &c.sides[i]
 	}
 	return sides
 }
 
 func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
-	c := &communicator{job: j, sides: make([]side, n)}
+	c := &communicator{job: j, sides: make([]Comm, n)}
 	for i := range c.sides {
 		s := &c.sides[i]
 		s.comm, s.process, s.rank = c, member(i), i
@@ -88,29 +78,28 @@ func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process
 	return c
 }
 
-func (c *Comm) Rank() int              { return c.rank }
-func (c *Comm) Size() int              { return len(c.comm.sides) }
-func (c *Comm) Machine(int) int        { return 0 } // all ranks are on one machine
-func (c *Comm) Epoch() transport.Epoch { return c.own.Epoch() }
+func (s *Comm) Rank() int       { return s.rank }
+func (s *Comm) Size() int       { return len(s.comm.sides) }
+func (s *Comm) Machine(int) int { return 0 } // all ranks are on one machine
 
-func (c *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", SharedCores: true, Deaths: c.comm.mortal}
+func (s *Comm) Features() transport.Features {
+	return transport.Features{Name: "local", SharedCores: true, Deaths: s.comm.mortal}
 }
 
 // Sub completes at once. The members share memory: the first one makes the communicator, and
 // the others find it by its name.
-func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
+func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
 	}
-	n, rank := len(c.comm.sides), c.rank
+	parent := s.comm
+	n, rank := len(parent.sides), s.rank
 	if members != nil {
-		n, rank = len(members), slices.Index(members, c.rank)
+		n, rank = len(members), slices.Index(members, s.rank)
 	}
-	parent := c.comm
 	parent.mu.Lock()
-	s := parent.subs[name]
-	if s == nil {
+	made := parent.subs[name]
+	if made == nil {
 		if parent.subs == nil {
 			parent.subs = make(map[transport.Name]*sub)
 		}
@@ -120,23 +109,23 @@ func (c *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 			}
 			return members[i]
 		}
-		made := newCommunicator(parent.job, n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
-		s = &sub{made, make([]bool, len(parent.sides)), n}
+		c := newCommunicator(parent.job, n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
+		made = &sub{c, make([]bool, len(parent.sides)), n}
 		for i := range n {
-			s.missing[rankOf(i)] = true
+			made.missing[rankOf(i)] = true
 		}
 		for i := range parent.sides {
 			if parent.sides[i].process.dead.Load() {
-				s.settle(i)
+				made.settle(i)
 			}
 		}
-		parent.subs[name] = s
+		parent.subs[name] = made
 	}
-	if s.settle(c.rank) {
+	if made.settle(s.rank) {
 		delete(parent.subs, name)
 	}
 	parent.mu.Unlock()
-	return &Comm{s.communicator, &s.sides[rank], rank}, nil
+	return &made.sides[rank], nil
 }
 
 // forget notes that a rank in epoch e will make no communicator named in an earlier epoch.
@@ -153,24 +142,24 @@ func (c *communicator) forget(rank int, e transport.Epoch) {
 
 // Close has nothing to release: the garbage collector frees a communicator once no rank refers
 // to it.
-func (c *Comm) Close() error {
-	c.own.attention.Store(closed)
+func (s *Comm) Close() error {
+	s.attention.Store(closed)
 	return nil
 }
 
 // Advance moves this rank to the next epoch.
-func (c *Comm) Advance(generation int, cause error) {
-	c.own.endAll(func() *transport.Request { return c.own.Advance(generation, cause) }, cause)
-	c.comm.forget(c.rank, c.Epoch())
+func (s *Comm) Advance(generation int, cause error) {
+	s.endAll(func() *transport.Request { return s.Matcher.Advance(generation, cause) }, cause)
+	s.comm.forget(s.rank, s.Epoch())
 }
 
 // Revoke ends all requests of this rank.
-func (c *Comm) Revoke(cause error) {
-	c.own.endAll(func() *transport.Request { return c.own.Revoke(cause) }, cause)
+func (s *Comm) Revoke(cause error) {
+	s.endAll(func() *transport.Request { return s.Matcher.Revoke(cause) }, cause)
 }
 
 // endAll calls leave, and ends with cause the requests that are over then.
-func (s *side) endAll(leave func() *transport.Request, cause error) {
+func (s *Comm) endAll(leave func() *transport.Request, cause error) {
 	s.mu.Lock()
 	s.sending.mu.Lock()
 	posted := leave()
@@ -184,18 +173,17 @@ func (s *side) endAll(leave func() *transport.Request, cause error) {
 }
 
 // Quiesce calls then when what other goroutines do with this rank's buffers is done.
-func (c *Comm) Quiesce(then func()) { c.own.working.whenQuiet(then) }
+func (s *Comm) Quiesce(then func()) { s.working.whenQuiet(then) }
 
 // EachPending visits this rank's requests, which wait in its own side and in others.
-func (c *Comm) EachPending(visit func(*transport.Request)) {
-	s := c.own
+func (s *Comm) EachPending(visit func(*transport.Request)) {
 	s.mu.Lock()
 	for r := range s.Posted.All() {
 		visit(r)
 	}
 	s.mu.Unlock()
 	for _, m := range s.listed() {
-		to := &c.comm.sides[m.dest]
+		to := &s.comm.sides[m.dest]
 		to.mu.Lock()
 		if m.Send != nil {
 			visit(m.Send)
@@ -205,15 +193,15 @@ func (c *Comm) EachPending(visit func(*transport.Request)) {
 }
 
 // Kept returns the number of messages to this rank that wait for receives.
-func (c *Comm) Kept() int {
-	c.own.mu.Lock()
-	defer c.own.mu.Unlock()
-	return c.own.Arrived.Len() + c.own.Probed.Len()
+func (s *Comm) Kept() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Arrived.Len() + s.Probed.Len()
 }
 
 // EachUnreceived visits the messages that wait in this rank's queue.
-func (c *Comm) EachUnreceived(visit func(transport.Status)) {
-	c.own.mu.Lock()
-	defer c.own.mu.Unlock()
-	c.own.EachUnreceived(visit)
+func (s *Comm) EachUnreceived(visit func(transport.Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Matcher.EachUnreceived(visit)
 }

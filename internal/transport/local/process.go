@@ -233,14 +233,14 @@ func end(list *transport.Request, err error) {
 	}
 }
 
-func (c *Comm) Die()            { c.own.process.die() }
-func (c *Comm) Leave(dies bool) { c.own.process.leave(c.comm.job, dies) }
+func (s *Comm) Die()            { s.process.die() }
+func (s *Comm) Leave(dies bool) { s.process.leave(s.comm.job, dies) }
 
-func (c *Comm) HasReturned(rank int) bool { return c.comm.sides[rank].process.left.Load() }
+func (s *Comm) HasReturned(rank int) bool { return s.comm.sides[rank].process.left.Load() }
 
 // awaits counts a request that waits for s's rank. It returns false if the rank's process has left:
 // the caller then calls expireIfNeeded when it holds no lock.
-func (s *side) awaits() (stays bool) {
+func (s *Comm) awaits() (stays bool) {
 	s.process.awaited.Add(1)
 	return !s.comm.mortal || !s.process.left.Load()
 }

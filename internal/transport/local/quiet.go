@@ -23,10 +23,10 @@ type working struct {
 
 // begin counts one more piece of work. The caller holds the mu of the side in which the request
 // was.
-func (s *side) begin() { s.working.count.Add(2) }
+func (s *Comm) begin() { s.working.count.Add(2) }
 
 // tell tells the end of r, which is the last piece of work for it.
-func (s *side) tell(r *transport.Request) {
+func (s *Comm) tell(r *transport.Request) {
 	defer func() { // even if the program's function ends the goroutine
 		if s.working.count.Add(-2) == 1 {
 			s.working.tell()

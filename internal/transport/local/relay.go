@@ -13,7 +13,7 @@ import (
 // network would.
 type relay struct {
 	mu      sync.Mutex
-	ready   []*side  // sides whose listeners may have something to send
+	ready   []*Comm  // sides whose listeners may have something to send
 	then    []func() // called when no side is ready
 	workers int      // goroutines that carry messages
 }
@@ -21,16 +21,16 @@ type relay struct {
 // batch is the number of sides that a worker serves at a time.
 const batch = 32
 
-// Values of side.turn: whether a listener is asked for messages.
+// Values of side.asking: whether a listener is asked for messages.
 const (
 	idle  = iota
 	asked // until it has no more
 	again // and then once more, because it may have new ones
 )
 
-func (y *relay) poke(s *side) {
-	for !s.turn.CompareAndSwap(idle, asked) {
-		if s.turn.CompareAndSwap(asked, again) || s.turn.Load() == again {
+func (y *relay) poke(s *Comm) {
+	for !s.asking.CompareAndSwap(idle, asked) {
+		if s.asking.CompareAndSwap(asked, again) || s.asking.Load() == again {
 			return
 		}
 	}
@@ -64,7 +64,7 @@ func (y *relay) help() {
 // work carries messages until there are none. The caller has counted itself in workers and
 // holds mu, which work unlocks while it calls others.
 func (y *relay) work() {
-	var buf [batch]*side
+	var buf [batch]*Comm
 	for {
 		sides := buf[:copy(buf[:], y.ready)]
 		y.ready = y.ready[len(sides):]
@@ -89,10 +89,10 @@ func (y *relay) work() {
 			to, payload, ok := s.listener.Next()
 			if ok {
 				s.send(to, payload)
-			} else if s.turn.CompareAndSwap(asked, idle) {
+			} else if s.asking.CompareAndSwap(asked, idle) {
 				continue
 			} else {
-				s.turn.Store(asked)
+				s.asking.Store(asked)
 			}
 			more = append(more, s)
 		}
@@ -119,7 +119,7 @@ type early struct {
 
 // send hands a message of s's listener to the listener of rank dest, or keeps it until there is
 // one.
-func (s *side) send(dest int, payload []byte) {
+func (s *Comm) send(dest int, payload []byte) {
 	to, rank := &s.comm.sides[dest], s.rank
 	if s.process.dead.Load() || to.process.dead.Load() {
 		return
@@ -133,7 +133,7 @@ func (s *side) send(dest int, payload []byte) {
 }
 
 // keep keeps a message, unless there is a listener by now.
-func (s *side) keep(from int, payload []byte) bool {
+func (s *Comm) keep(from int, payload []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.attention.Load() != keeping {
@@ -144,8 +144,7 @@ func (s *side) keep(from int, payload []byte) bool {
 }
 
 // Listen makes l the rank's listener, and hands it what came before.
-func (c *Comm) Listen(l transport.Listener) {
-	s := c.own
+func (s *Comm) Listen(l transport.Listener) {
 	var dead []int
 	for {
 		s.mu.Lock()
@@ -166,12 +165,12 @@ func (c *Comm) Listen(l transport.Listener) {
 	for _, rank := range dead {
 		l.Died(rank)
 	}
-	c.Poke()
+	s.Poke()
 }
 
 // Poke makes the relay ask the listener for messages, if there is one.
-func (c *Comm) Poke() {
-	if c.own.attention.Load() == listening {
-		c.comm.relay.poke(c.own)
+func (s *Comm) Poke() {
+	if s.attention.Load() == listening {
+		s.comm.relay.poke(s)
 	}
 }

@@ -12,49 +12,49 @@ const EagerLimit = 4096
 
 // TrySend delivers the message to a receive that waits for it. Otherwise it buffers the
 // message, if it is short.
-func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
-	if epoch != c.own.Live() {
+func (s *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, buf []byte) bool {
+	if epoch != s.Live() {
 		return false // Isend says why
 	}
-	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: c.rank, Tag: tag}, Bytes: len(buf), Signature: w}
-	s := &c.comm.sides[dest]
-	s.mu.Lock()
-	if (len(buf) > EagerLimit || s.isFull(tag)) && !s.expects(m.Key) || s.HasLostAny() || c.own.process.dead.Load() {
-		s.mu.Unlock()
+	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(buf), Signature: w}
+	to := &s.comm.sides[dest]
+	to.mu.Lock()
+	if (len(buf) > EagerLimit || to.isFull(tag)) && !to.expects(m.Key) || to.HasLostAny() || s.process.dead.Load() {
+		to.mu.Unlock()
 		return false
 	}
-	if transport.IsCollective(tag) && !s.Recalls(tag, w) {
-		if odd := s.Contradicts(&m); odd != nil {
-			s.mu.Unlock()
-			s.halt(odd)
+	if transport.IsCollective(tag) && !to.Recalls(tag, w) {
+		if odd := to.Contradicts(&m); odd != nil {
+			to.mu.Unlock()
+			to.halt(odd)
 			return false
 		}
 	}
-	probes, recv := s.Take(&m)
+	probes, recv := to.Take(&m)
 	received, long := recv != nil && recv.Kind == transport.Receiving, len(buf) > EagerLimit
 	counted := received && (long || transport.IsCollective(tag))
 	switch {
 	case !received:
-		s.buffer(&m, buf, false, recv)
+		to.buffer(&m, buf, false, recv)
 	case !long:
 		recv.Fill(recv.Status, buf, false)
 	}
 	if counted {
-		s.begin()
+		to.begin()
 	}
-	s.mu.Unlock()
+	to.mu.Unlock()
 	if probes != nil {
-		s.complete(probes)
+		to.complete(probes)
 	}
 	if recv == nil {
 		return true
 	}
-	s.served(recv)
+	to.served(recv)
 	if received && long {
 		recv.Fill(recv.Status, buf, false)
 	}
 	if counted {
-		s.tell(recv)
+		to.tell(recv)
 	} else {
 		recv.Done.Completed(recv)
 	}
@@ -62,79 +62,78 @@ func (c *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 }
 
 // Isend delivers the message to a receive that waits for it, or queues it.
-func (c *Comm) Isend(r *transport.Request) {
+func (s *Comm) Isend(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Sending, nil, nil
-	m := match.Envelope{Key: match.Key{Epoch: r.Epoch, Source: c.rank, Tag: r.Tag}, Bytes: len(r.Buf), Signature: r.Signature}
+	m := match.Envelope{Key: match.Key{Epoch: r.Epoch, Source: s.rank, Tag: r.Tag}, Bytes: len(r.Buf), Signature: r.Signature}
 	r.Status = m.Status()
-	if own := c.own; r.Epoch != own.Live() {
-		own.sending.mu.Lock()
-		r.Err = own.Barred(r)
-		own.sending.mu.Unlock()
+	if r.Epoch != s.Live() {
+		s.sending.mu.Lock()
+		r.Err = s.Barred(r)
+		s.sending.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	s := &c.comm.sides[r.Peer]
-	s.mu.Lock()
+	to := &s.comm.sides[r.Peer]
+	to.mu.Lock()
 	// Deaths are looked up under the mu of the side where r would wait. If endAfterDeath comes
 	// later, it finds r there.
-	if r.Err = s.DeathFor(r); c.own.process.dead.Load() {
+	if r.Err = to.DeathFor(r); s.process.dead.Load() {
 		r.Err = transport.ErrDied
 	}
 	if r.Err != nil {
-		s.mu.Unlock()
+		to.mu.Unlock()
 		r.Done.Completed(r)
 		return
 	}
-	if odd := s.Contradicts(&m); odd != nil {
-		s.mu.Unlock()
-		s.halt(odd) // m is then dropped, unless it is too long to be buffered
-		s.mu.Lock()
+	if odd := to.Contradicts(&m); odd != nil {
+		to.mu.Unlock()
+		to.halt(odd) // m is then dropped, unless it is too long to be buffered
+		to.mu.Lock()
 	}
-	probes, recv := s.Take(&m)
+	probes, recv := to.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
-		s.begin()
-		c.own.begin() // the send may be another goroutine's
-		s.mu.Unlock()
-		s.served(recv)
-		s.complete(probes)
+		to.begin()
+		s.begin() // the send may be another goroutine's
+		to.mu.Unlock()
+		to.served(recv)
+		to.complete(probes)
 		recv.Fill(r.Status, r.Buf, r.Mode&transport.Shared != 0)
-		s.tell(recv)
-		c.own.tell(r)
+		to.tell(recv)
+		s.tell(r)
 		return
 	}
-	eager := r.Mode&transport.Synchronous == 0 && !s.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
+	eager := r.Mode&transport.Synchronous == 0 && !to.isFull(r.Tag) && (len(r.Buf) <= EagerLimit || r.Mode&transport.Shared != 0)
 	stays := true
 	if eager {
-		s.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
+		to.buffer(&m, r.Buf, r.Mode&transport.Shared != 0, recv)
 	} else {
 		var listed bool
-		stays, listed = c.own.list(s, &m, r, recv)
+		stays, listed = s.list(to, &m, r, recv)
 		eager = !listed
 		if !listed && recv != nil { // recv ends when its rank leaves the epoch, too
-			s.Post(recv)
+			to.Post(recv)
 			recv = nil
 		}
 	}
-	s.mu.Unlock()
-	s.complete(probes)
+	to.mu.Unlock()
+	to.complete(probes)
 	if eager {
 		r.Done.Completed(r)
 	} else if transport.IsCollective(m.Tag) {
-		c.comm.changed()
+		s.comm.changed()
 	}
 	if recv != nil {
-		s.served(recv)
+		to.served(recv)
 		recv.Done.Completed(recv)
 	}
 	if !stays {
-		c.comm.expireIfNeeded(s.process)
+		s.comm.expireIfNeeded(to.process)
 	}
 }
 
 // Irecv takes a message that has arrived, or waits for one.
-func (c *Comm) Irecv(r *transport.Request) {
+func (s *Comm) Irecv(r *transport.Request) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
-	s := c.own
 	s.mu.Lock()
 	if r.Err = s.barred(r); r.Err != nil {
 		s.mu.Unlock()
@@ -143,15 +142,14 @@ func (c *Comm) Irecv(r *transport.Request) {
 	}
 	m := s.Match(r)
 	if m == nil {
-		c.wait(r)
+		s.wait(r)
 		return
 	}
-	c.give(r, m)
+	s.give(r, m)
 }
 
 // give ends a receive with a message that is in no queue. It unlocks mu.
-func (c *Comm) give(r *transport.Request, m *message) {
-	s := c.own
+func (s *Comm) give(r *transport.Request, m *message) {
 	send := m.Send
 	if send == nil { // copied under the lock: it is short
 		r.Fill(r.Status, m.bytes, m.shared)
@@ -160,7 +158,7 @@ func (c *Comm) give(r *transport.Request, m *message) {
 		r.Done.Completed(r)
 		return
 	}
-	sender := &c.comm.sides[m.Source]
+	sender := &s.comm.sides[m.Source]
 	s.begin()
 	sender.begin()
 	s.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
@@ -172,17 +170,16 @@ func (c *Comm) give(r *transport.Request, m *message) {
 }
 
 // Probe looks for a message that has arrived, or waits for one.
-func (c *Comm) Probe(r *transport.Request) { c.probe(r, transport.Probing) }
+func (s *Comm) Probe(r *transport.Request) { s.probe(r, transport.Probing) }
 
 // Mprobe takes a message that has arrived, or waits for one.
-func (c *Comm) Mprobe(r *transport.Request) { c.probe(r, transport.Mprobing) }
+func (s *Comm) Mprobe(r *transport.Request) { s.probe(r, transport.Mprobing) }
 
-func (c *Comm) probe(r *transport.Request, kind transport.Kind) {
+func (s *Comm) probe(r *transport.Request, kind transport.Kind) {
 	r.Kind, r.Where, r.Err = kind, nil, nil
-	s := c.own
 	s.mu.Lock()
 	if r.Err = s.barred(r); r.Err == nil && s.Match(r) == nil {
-		c.wait(r)
+		s.wait(r)
 		return
 	}
 	s.mu.Unlock()
@@ -190,17 +187,16 @@ func (c *Comm) probe(r *transport.Request, kind transport.Kind) {
 }
 
 // Mrecv receives the message that r has taken.
-func (c *Comm) Mrecv(r *transport.Request) {
+func (s *Comm) Mrecv(r *transport.Request) {
 	r.Kind, r.Err = transport.Receiving, nil
-	s := c.own
 	s.mu.Lock()
 	if r.Err = s.barred(r); r.Err == nil {
 		var m *message
 		if m, r.Err = s.Redeem(r); m != nil {
-			c.give(r, m)
+			s.give(r, m)
 			return
 		} else if r.Err == nil {
-			c.wait(r)
+			s.wait(r)
 			return
 		}
 	}
@@ -209,8 +205,7 @@ func (c *Comm) Mrecv(r *transport.Request) {
 }
 
 // wait posts r, or ends it if its message cannot come. It unlocks mu.
-func (c *Comm) wait(r *transport.Request) {
-	s := c.own
+func (s *Comm) wait(r *transport.Request) {
 	if r.Err = s.DeathFor(r); r.Err != nil {
 		s.mu.Unlock()
 		r.Done.Completed(r)
@@ -232,25 +227,25 @@ func (c *Comm) wait(r *transport.Request) {
 }
 
 // Cancel removes r from the queue in which it waits. It returns false if r no longer waits.
-func (c *Comm) Cancel(r *transport.Request) bool {
-	s := c.own
+func (s *Comm) Cancel(r *transport.Request) bool {
+	to := s
 	if r.Kind == transport.Sending {
-		s = &c.comm.sides[r.Peer]
+		to = &s.comm.sides[r.Peer]
 	}
-	s.mu.Lock()
+	to.mu.Lock()
 	if m, ok := r.Where.(*message); ok {
-		s.Drop(&m.Node)
+		to.Drop(&m.Node)
 		m.Cancelled = true
-		s.unsend(m)
-		s.mu.Unlock()
-		c.own.unlist(m)
+		to.unsend(m)
+		to.mu.Unlock()
+		s.unlist(m)
 	} else {
-		posted := s.Withdraw(r)
-		s.mu.Unlock()
+		posted := to.Withdraw(r)
+		to.mu.Unlock()
 		if !posted {
 			return false
 		}
-		s.served(r)
+		to.served(r)
 	}
 	r.Err = transport.ErrCancelled
 	r.Done.Completed(r)
@@ -258,7 +253,7 @@ func (c *Comm) Cancel(r *transport.Request) bool {
 }
 
 // complete ends a list of probes.
-func (s *side) complete(probes *transport.Request) {
+func (s *Comm) complete(probes *transport.Request) {
 	s.served(probes)
 	end(probes, nil)
 }

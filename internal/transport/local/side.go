@@ -9,10 +9,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A side is where the messages to one rank on one communicator meet its receives. No goroutine
-// holds the mu of two sides. It may lock sending.mu while it holds a mu, and locks nothing
-// while it holds sending.mu.
-type side struct {
+// A Comm is one rank's side of a communicator, in which the messages to the rank meet its receives.
+// No goroutine holds the mu of two sides. It may lock sending.mu while it holds a mu, and locks
+// nothing while it holds sending.mu.
+type Comm struct {
 	comm    *communicator
 	process *process // that the side belongs to
 	rank    int
@@ -20,7 +20,7 @@ type side struct {
 	// listener is set, under mu, before attention says that it is there.
 	listener  transport.Listener
 	attention atomic.Int32
-	turn      atomic.Int32 // whether the listener is asked for messages
+	asking    atomic.Int32 // whether the listener is asked for messages
 	early     []early      // what came before the listener; guarded by mu
 
 	working working
@@ -37,6 +37,8 @@ type side struct {
 		messages []*message
 	}
 }
+
+var _ transport.Comm = (*Comm)(nil)
 
 // message is a message that waits for its receive. If it has a Send, it is not buffered: its
 // bytes are the sender's until the receive copies them. The mu of the side in which it waits
@@ -62,7 +64,7 @@ const spareBuffers = 8
 
 // barred returns the error of a receive or probe that this rank must not begin, or nil. The
 // caller holds mu.
-func (s *side) barred(r *transport.Request) error {
+func (s *Comm) barred(r *transport.Request) error {
 	if s.process.dead.Load() {
 		return transport.ErrDied
 	}
@@ -70,7 +72,7 @@ func (s *side) barred(r *transport.Request) error {
 }
 
 // expects says whether a posted receive matches a message.
-func (s *side) expects(m match.Key) bool {
+func (s *Comm) expects(m match.Key) bool {
 	r := s.Posted.Find(m)
 	if r == nil || r.Kind != transport.Probing {
 		return r != nil && r.Kind == transport.Receiving
@@ -86,13 +88,13 @@ func (s *side) expects(m match.Key) bool {
 // counts says whether a request between this rank and peer counts in awaited of the peer's
 // process: the ranks differ and, if processes are not mortal, the request ends if the peer's
 // program does.
-func (s *side) counts(peer, tag int) bool {
+func (s *Comm) counts(peer, tag int) bool {
 	return peer != s.rank && (s.comm.mortal || !transport.IsCollective(tag))
 }
 
 // served is called for requests that no longer wait in this side. It removes them from the counts
 // of their peers (awaited).
-func (s *side) served(list *transport.Request) {
+func (s *Comm) served(list *transport.Request) {
 	for r := list; r != nil; r = r.Next {
 		if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
 			s.comm.sides[r.Peer].process.awaited.Add(-1)
@@ -101,7 +103,7 @@ func (s *side) served(list *transport.Request) {
 }
 
 // endIf ends the receives and probes for which which returns true.
-func (s *side) endIf(which func(*transport.Request) bool, cause error) {
+func (s *Comm) endIf(which func(*transport.Request) bool, cause error) {
 	s.mu.Lock()
 	list := s.TakeIf(which)
 	s.mu.Unlock()
@@ -120,7 +122,7 @@ const (
 )
 
 // isFull says whether a message with this tag would be too many. The caller holds mu.
-func (s *side) isFull(tag int) bool {
+func (s *Comm) isFull(tag int) bool {
 	if transport.IsCollective(tag) {
 		return s.Arrived.OfCalls() >= mostKeptOfCalls+4*len(s.comm.sides)
 	}
@@ -129,7 +131,7 @@ func (s *side) isFull(tag int) bool {
 
 // buffer keeps a copy of a message or, if it is shared, the message itself: for the Mprobe r
 // or, if r is nil, in the queue. It drops a message of an epoch that is over.
-func (s *side) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {
+func (s *Comm) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {
 	if s.IsOver(e.Epoch) {
 		return
 	}
@@ -153,7 +155,7 @@ func (s *side) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport
 }
 
 // queue keeps a message for the Mprobe r or, if r is nil, in the queue.
-func (s *side) queue(m *message, r *transport.Request) {
+func (s *Comm) queue(m *message, r *transport.Request) {
 	if r != nil {
 		s.Keep(r, &m.Node)
 	} else {
@@ -167,7 +169,7 @@ func newMessage() *message {
 	return m
 }
 
-func (s *side) recycle(m *message) {
+func (s *Comm) recycle(m *message) {
 	if m.long != nil {
 		longBuffers.Put(m.long)
 		m.long = nil
@@ -182,7 +184,7 @@ func (s *side) recycle(m *message) {
 // list keeps the message of r at side to, whose mu is held, for mprobe or, if that is nil, in
 // the queue. It adds the message to the list of the sender's side s. It returns false if the
 // sender has left r's epoch, and in stays what to.awaits returns.
-func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (stays, listed bool) {
+func (s *Comm) list(to *Comm, e *match.Envelope, r, mprobe *transport.Request) (stays, listed bool) {
 	m := newMessage()
 	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
 	m.Send, m.dest = r, r.Peer
@@ -201,7 +203,7 @@ func (s *side) list(to *side, e *match.Envelope, r, mprobe *transport.Request) (
 
 // withdrawIf takes the send off m, which waits in side s, and returns it, if which returns true
 // for it and no receive has taken the message.
-func (s *side) withdrawIf(m *message, which func(*transport.Request) bool) *transport.Request {
+func (s *Comm) withdrawIf(m *message, which func(*transport.Request) bool) *transport.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := m.Send
@@ -215,14 +217,14 @@ func (s *side) withdrawIf(m *message, which func(*transport.Request) bool) *tran
 
 // endSends ends this rank's sends for whose messages which returns true, unless a receive has taken
 // them.
-func (s *side) endSends(which func(*message) bool, cause error) {
+func (s *Comm) endSends(which func(*message) bool, cause error) {
 	for _, m := range s.unlistIf(which) {
 		end(s.comm.sides[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)
 	}
 }
 
 // unsend takes the send off m. The caller holds s's mu.
-func (s *side) unsend(m *message) {
+func (s *Comm) unsend(m *message) {
 	m.Send.Where, m.Send = nil, nil
 	if s.counts(m.Source, m.Tag) {
 		s.process.awaited.Add(-1)
@@ -230,7 +232,7 @@ func (s *side) unsend(m *message) {
 }
 
 // unlist removes m from the sender's list, which is not ordered.
-func (s *side) unlist(m *message) {
+func (s *Comm) unlist(m *message) {
 	s.sending.mu.Lock()
 	defer s.sending.mu.Unlock()
 	if m.index < 0 {
@@ -245,7 +247,7 @@ func (s *side) unlist(m *message) {
 }
 
 // unlistIf removes the messages for which match returns true from the sender's list.
-func (s *side) unlistIf(match func(*message) bool) []*message {
+func (s *Comm) unlistIf(match func(*message) bool) []*message {
 	var taken []*message
 	s.sending.mu.Lock()
 	s.sending.messages = slices.DeleteFunc(s.sending.messages, func(m *message) bool {
@@ -263,7 +265,7 @@ func (s *side) unlistIf(match func(*message) bool) []*message {
 	return taken
 }
 
-func (s *side) listed() []*message {
+func (s *Comm) listed() []*message {
 	s.sending.mu.Lock()
 	defer s.sending.mu.Unlock()
 	return slices.Clone(s.sending.messages)

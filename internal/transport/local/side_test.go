@@ -62,25 +62,22 @@ func recv(c *Comm, from int, buf []byte) *request {
 	return start(c, c.Irecv, transport.Request{Peer: from, Tag: 1, Buf: buf})
 }
 
-func portOf(c *Comm) *side { return &c.comm.sides[c.rank] }
-
 // isIdle checks that a rank's side keeps nothing but spare buffers.
 func isIdle(t *testing.T, c *Comm) {
 	t.Helper()
-	p := portOf(c)
-	require.Zero(t, p.Posted.Len())
-	require.Zero(t, p.Arrived.Len())
-	require.Empty(t, p.sending.messages)
-	for _, m := range p.sending.messages[:cap(p.sending.messages)] {
+	require.Zero(t, c.Posted.Len())
+	require.Zero(t, c.Arrived.Len())
+	require.Empty(t, c.sending.messages)
+	for _, m := range c.sending.messages[:cap(c.sending.messages)] {
 		require.Nil(t, m, "a message that is not listed any more cannot be collected")
 	}
 	n := 0
-	for m := p.free; m != nil; m = m.next {
+	for m := c.free; m != nil; m = m.next {
 		n++
 		require.Nil(t, m.bytes, "a spare buffer keeps bytes")
 		require.Nil(t, m.Send)
 	}
-	require.Equal(t, n, p.freeCount)
+	require.Equal(t, n, c.freeCount)
 	require.LessOrEqual(t, n, spareBuffers)
 }
 
@@ -102,7 +99,7 @@ func TestWhenASendIsBuffered(t *testing.T) {
 			ranks := New(2)
 			if c.mode == 0 {
 				require.Equal(t, c.want, ranks[0].TrySend(1, 2, 0, 0, make([]byte, c.size)))
-				require.Equal(t, c.want, portOf(ranks[1]).Arrived.Len() == 1)
+				require.Equal(t, c.want, ranks[1].Arrived.Len() == 1)
 			}
 			ranks = New(2)
 			s := send(ranks[0], 1, make([]byte, c.size), c.mode)
@@ -151,12 +148,12 @@ func TestNotTooManyMessagesAreBuffered(t *testing.T) {
 // A goroutine may send in the new epoch while another still ends the old one.
 func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 	ranks := New(2)
-	p := portOf(ranks[0])
+	p := ranks[0]
 	for range 3 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
 	e := p.Epoch().Next(0)
-	p.Advance(0, errors.New("an error"))
+	p.Matcher.Advance(0, errors.New("an error"))
 	for range 4 {
 		send(ranks[0], 1, nil, transport.Synchronous)
 	}
@@ -206,7 +203,7 @@ func TestSpareBuffersAreBounded(t *testing.T) {
 			require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), buf)
 		}
 		isIdle(t, ranks[1])
-		require.Equal(t, spareBuffers, portOf(ranks[1]).freeCount)
+		require.Equal(t, spareBuffers, ranks[1].freeCount)
 	}
 }
 
@@ -284,7 +281,7 @@ func TestNothingIsKeptAfterRequestsEnded(t *testing.T) {
 			send(ranks[1], 0, nil, 0)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), transport.Shared)
 			send(ranks[1], 0, make([]byte, 2*EagerLimit), 0)
-			require.Equal(t, 1, portOf(ranks[0]).Arrived.Len(), "the sender has to end it")
+			require.Equal(t, 1, ranks[0].Arrived.Len(), "the sender has to end it")
 			ranks[1].Advance(0, cause)
 		}},
 		{"sent with an epoch that is over", func(ranks []*Comm) {

@@ -26,14 +26,14 @@ type core struct {
 }
 
 const (
-	briefly = 300 // turns without a packet after which a goroutine with its own core yields it
+	briefly = 300 // moves without a packet after which a goroutine with its own core yields it
 	apart   = 16  // waits without another process of the job after which the core is not shared
 	// aCall is the most that a yield takes if no other process needs the core. A switch to another
 	// process and back takes at least four times as long.
 	aCall = 500 * time.Nanosecond
-	// aTurn is the most that a yield to another process of the job takes: that process soon waits,
-	// and yields too.
-	aTurn = 100 * time.Microsecond
+	// aSwitch is the most that a yield to another process of the job takes: that process soon
+	// waits, and yields too.
+	aSwitch = 100 * time.Microsecond
 )
 
 // polite says whether a goroutine that waits shall yield its core at once.
@@ -64,11 +64,11 @@ func (c *core) came() {
 	away := c.away
 	c.away = 0
 	switch {
-	case away > 4*c.quickest && away < aTurn: // another process of the job had the core
+	case away > 4*c.quickest && away < aSwitch: // another process of the job had the core
 		c.alone = 0
 		c.shared.Store(true)
 	case !c.shared.Load():
-	case away >= aTurn: // another program had the core: yielding to it takes too long
+	case away >= aSwitch: // another program had the core: yielding to it takes too long
 		c.shared.Store(false)
 	default:
 		if c.alone++; c.alone == apart {

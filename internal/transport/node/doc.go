@@ -10,7 +10,7 @@
 // A short message is one packet: a header, and its bytes (eager). For a longer message, and for a
 // synchronous one, the packet is an offer, without the bytes (rendezvous). The process that matches
 // the offer accepts it, with a tag for the bytes. Then they go directly from the sender's buffer to
-// the receiver's, or through a pipe. On the same machine, the receiver may read them from the
+// the receiver's, or in further packets. On the same machine, the receiver may read them from the
 // sender's memory (see pull). Until an offer is accepted, no bytes of the message have been sent.
 // When the epoch ends or the send is cancelled, the offer therefore ends, and its buffer is free.
 //

@@ -27,7 +27,7 @@ type engine struct {
 	later      int     // the last later processes may be started during the job
 	reserve    Reserve // the fabric, if later > 0
 	node
-	turns uint                // number of calls of move
+	moves uint                // number of calls of move
 	comms map[contextID]*comm // those that this rank has made and not closed
 	// latest is the communicator of the last message, which is probably that of the next one too.
 	// It is nil, or one of comms.
@@ -47,7 +47,6 @@ type engine struct {
 	over   atomic.Bool // err is set; read without mu
 	mortal bool        // the job survives deaths of its processes
 	dead   []bool      // by process: whether it has died
-	losses int         // number of processes that have died
 	// lookForEnds makes a system call to see which processes of this machine have ended. It is nil
 	// if the fabric is not a watched one.
 	lookForEnds func()
@@ -64,8 +63,8 @@ type engine struct {
 	telling atomic.Int32
 
 	driving driving
-	// often is the number of turns after which the goroutine that makes progress lets other
-	// goroutines run. That may wake up a thread, so it is not done at each turn.
+	// often is the number of moves after which the goroutine that makes progress lets other
+	// goroutines run. That may wake up a thread, so it is not done at each move.
 	often int
 	// watched is the number of goroutines that wait for messages otherwise than in await. It
 	// changes without mu, as dozing does.
@@ -145,7 +144,7 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	case h.kind == accept || h.kind == pulled:
 		return e.accepted(source, h)
 	case h.kind == part:
-		return e.takePart(source, h)
+		return e.takePart(source, h, rest)
 	case h.kind == withdrawn:
 		e.forget(source, h)
 		return nil

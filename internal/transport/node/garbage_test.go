@@ -37,7 +37,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 			t.pin.Unpin()
 		}
 	})
-	e.limit, e.chunk = ring.Longest(leastRoom)-headerLength, leastRoom/4
+	e.limit, e.chunk = ring.Longest(leastRoom)-headerLength, ring.Longest(leastRoom)-headerLength
 	return e, e.newComm(world, e.livenessOf(world), 0, nil, 0), from
 }
 

@@ -131,7 +131,7 @@ func (j *Job) End() error {
 		e.heart.execute(detector.Never)
 	}
 	if err == nil {
-		if err := e.fabric.Finalize(e.losses > 0); err != nil {
+		if err := e.fabric.Finalize(slices.Contains(e.dead, true)); err != nil {
 			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)
 		}
 		for _, c := range e.comms {

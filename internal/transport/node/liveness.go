@@ -96,7 +96,6 @@ func (e *engine) takeDeath(process int) {
 // died notes the death of a process, for all programs.
 func (e *engine) died(process int) {
 	e.dead[process] = true
-	e.losses++
 	for _, l := range e.families {
 		e.noteDeath(l, process)
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 // node is the memory that this process shares with the other processes of its machine. From each
-// process to each there is a ring of packets, a pipe for the bytes of transfers, and a table of
-// offers. A packet arrives after some 100 ns, without a system call. Short messages arrive sooner
-// through it, copied twice on two cores, than if the system copied them from one process to the
-// other. It is part of the engine, whose mu protects it.
+// process to each there is a ring of packets and a table of offers. A packet arrives after some
+// 100 ns, without a system call. Short messages arrive sooner through it, copied twice on two
+// cores, than if the system copied them from one process to the other. It is part of the engine,
+// whose mu protects it.
 type node struct {
 	in   []*inbox  // of the processes that this one shares memory with, itself included
 	from []*inbox  // the same, by process; nil: no shared memory
@@ -19,13 +19,12 @@ type node struct {
 	// lagging is the number of packets in all backlogs, plus the number of all remainders.
 	lagging int
 	limit   int // length of the longest eager message through a ring: nearLimit, or less
-	chunk   int // the most bytes of a transfer that go through a pipe in one part
+	chunk   int // the most bytes of a transfer that are in one packet
 }
 
 // An inbox is the reader's end of the memory in which one process sends to this one.
 type inbox struct {
 	ring.Reader
-	pipe    ring.PipeReader
 	claims  ring.Claims
 	process int // the sender
 }
@@ -33,17 +32,16 @@ type inbox struct {
 // An outbox is the writer's end of the memory in which this process sends to one other.
 type outbox struct {
 	ring.Writer
-	pipe   ring.PipeWriter
 	offers ring.Offers
 	// backlog are packets for which there was no room in the ring, in order. While there are any,
 	// later packets are appended.
 	backlog [][]byte
-	// remainders are the transfers through the pipe, in order. Only the first is partly sent.
+	// remainders are the transfers through the ring, in order. Only the first is partly sent.
 	remainders []remainder
 	hidden     bool // this process can't read the memory of the other one: see pull
 }
 
-// A remainder is a transfer through a pipe that is not completely sent.
+// A remainder is a transfer through a ring that is not completely sent.
 type remainder struct {
 	transfer *transfer
 	tag      uint32
@@ -55,9 +53,9 @@ type remainder struct {
 const (
 	mostShared = 16 << 20
 	many       = 64       // more processes than these have the smallest possible rings
-	mostRoom   = 64 << 10 // of a ring; a pipe has twice as much
-	leastRoom  = 4 << 10  // of a ring, up to many processes
-	roomOfMany = 1 << 10  // of a ring, for more processes
+	mostRoom   = 64 << 10 // of a ring
+	leastRoom  = 8 << 10  // of a ring, up to many processes
+	roomOfMany = 2 << 10  // of a ring, for more processes
 )
 
 // MostNeighbours is the greatest number of processes that share memory. There is a limit because
@@ -70,7 +68,7 @@ func room(n int) int {
 		return roomOfMany
 	}
 	room := mostRoom
-	for room > leastRoom && n*n*3*room > mostShared {
+	for room > leastRoom && n*n*room > mostShared {
 		room /= 2
 	}
 	return room
@@ -81,16 +79,16 @@ func MemorySize(n int) int { return n * n * oneWay(room(n)) }
 
 // oneWay returns the size of the memory in which one process sends to another, with rings of this
 // room.
-func oneWay(room int) int { return ring.Size(room) + ring.Size(2*room) + ring.OffersSize }
+func oneWay(room int) int { return ring.Size(room) + ring.OffersSize }
 
 func newInbox(shared []byte, room, process int) *inbox {
-	pipe, offers := ring.Size(room), len(shared)-ring.OffersSize
-	return &inbox{ring.NewReader(shared[:pipe]), ring.NewPipeReader(shared[pipe:offers]), ring.NewClaims(shared[offers:]), process}
+	offers := ring.Size(room)
+	return &inbox{ring.NewReader(shared[:offers]), ring.NewClaims(shared[offers:]), process}
 }
 
 func newOutbox(shared []byte, room int) *outbox {
-	pipe, offers := ring.Size(room), len(shared)-ring.OffersSize
-	return &outbox{Writer: ring.NewWriter(shared[:pipe]), pipe: ring.NewPipeWriter(shared[pipe:offers]), offers: ring.NewOffers(shared[offers:])}
+	offers := ring.Size(room)
+	return &outbox{Writer: ring.NewWriter(shared[:offers]), offers: ring.NewOffers(shared[offers:])}
 }
 
 // share makes the inboxes and outboxes in the memory that the neighbours share. If memory is nil,
@@ -103,7 +101,8 @@ func (e *engine) share(near []int, memory []byte) {
 	n, me := len(near), slices.Index(near, e.rank)
 	room := room(n)
 	size := oneWay(room)
-	e.limit, e.chunk = min(nearLimit, ring.Longest(room)-headerLength), room/4
+	e.chunk = ring.Longest(room) - headerLength
+	e.limit = min(nearLimit, e.chunk)
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
 		e.from[p] = newInbox(from, room, p)
@@ -182,22 +181,15 @@ func (e *engine) catchUp() (moved bool) {
 func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
-		space, err := o.pipe.Space(min(e.chunk, len(s.rest)))
-		if err != nil {
-			e.fail(err)
-		}
-		if len(space) == 0 && len(s.rest) > 0 {
-			break
-		}
-		packet := e.room(o, headerLength)
+		n := min(e.chunk, len(s.rest))
+		packet := e.room(o, headerLength+n)
 		if packet == nil {
 			break
 		}
-		n := copy(space, s.rest)
-		o.pipe.Sent(n)
-		h := header{kind: part, transferTag: s.tag, length: s.total, id: uint64(n)}
+		h := header{kind: part, transferTag: s.tag, length: s.total}
 		h.encode(packet)
-		o.End(headerLength)
+		copy(packet[headerLength:], s.rest)
+		o.End(headerLength + n)
 		moved = true
 		if s.rest = s.rest[n:]; len(s.rest) == 0 {
 			t := s.transfer
@@ -210,9 +202,9 @@ func (e *engine) push(o *outbox) (moved bool) {
 	return moved
 }
 
-// takePart takes the next bytes of a transfer from the pipe. If their total differs from the length
-// of the offer, the sender has taken the offer back: see accepted.
-func (e *engine) takePart(source int, h header) error {
+// takePart takes the next bytes of a transfer. If their total differs from the length of the offer,
+// the sender has taken the offer back: see accepted.
+func (e *engine) takePart(source int, h header, bytes []byte) error {
 	t := e.coming[h.transferTag]
 	switch {
 	case e.dead[source]: // its transfers are over
@@ -220,18 +212,11 @@ func (e *engine) takePart(source int, h header) error {
 	case t == nil || t.peer != source:
 		return fmt.Errorf("bytes of transfer %d, which is not under way", h.transferTag)
 	case h.length != t.arrival.header.length && h.length != withdrawnLength(t.arrival.header.length),
-		h.length < t.length || h.id > uint64(h.length-t.length), h.id == 0 && h.length > 0:
-		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", h.id, h.length, t.length, t.arrival.header.length)
-	}
-	pipe := &e.from[source].pipe
-	bytes, err := pipe.Bytes(h.id)
-	if err != nil {
-		return err
+		h.length < t.length || len(bytes) > h.length-t.length, len(bytes) == 0 && h.length > 0:
+		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", len(bytes), h.length, t.length, t.arrival.header.length)
 	}
 	copy(t.bytes[min(t.length, len(t.bytes)):], bytes)
-	t.length += len(bytes)
-	pipe.Done(len(bytes))
-	if t.length == h.length {
+	if t.length += len(bytes); t.length == h.length {
 		delete(e.coming, h.transferTag)
 		e.done(t)
 	}

@@ -17,16 +17,7 @@ type contextID uint64
 const world contextID = 1
 
 // child returns the context of a communicator made from this one.
-func (c contextID) child(n transport.Name) contextID {
-	h := uint64(c)
-	for _, v := range []uint64{uint64(n.Epoch), n.Seq, uint64(int64(n.Color)), n.Without} { // splitmix64, each on top of the last
-		h += v*0xff51afd7ed558ccd + 0x9e3779b97f4a7c15
-		h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-		h = (h ^ h>>27) * 0x94d049bb133111eb
-		h ^= h >> 31
-	}
-	return contextID(h)
-}
+func (c contextID) child(n transport.Name) contextID { return contextID(n.Digest(uint64(c))) }
 
 // kind says what a packet is.
 type kind byte
@@ -39,7 +30,7 @@ const (
 	// accept answers an offer: the sender shall send the bytes with transferTag or, if that is 0,
 	// shall not send them.
 	accept
-	// part announces the next bytes of an accepted message, which are in the pipe.
+	// part has the next bytes of an accepted message.
 	part
 	// withdrawn takes an offer back. The receiver may have accepted it meanwhile.
 	withdrawn
@@ -78,8 +69,7 @@ type header struct {
 	// messages that it is for.
 	length int
 	// id depends on the kind. Offer, withdrawn, accept, pulled: the id that the offer has at its
-	// sender. Part: the number of bytes of this part. Credit: the number of messages. Need: the
-	// family. Ask and vouch: the process.
+	// sender. Credit: the number of messages. Need: the family. Ask and vouch: the process.
 	id uint64
 }
 

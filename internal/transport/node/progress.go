@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	polls   = 20  // looks for packets in one turn, by a goroutine that waits
+	polls   = 20  // looks for packets in one move, by a goroutine that waits
 	glances = 100 // the same, by a goroutine that is about to wait
-	mixed   = 4   // polls of the fabric in one turn, if packets may come through rings as well
+	mixed   = 4   // polls of the fabric in one move, if packets may come through rings as well
 	// lastPackets is the most times that packets are taken before a death is noted. There is a
 	// limit because the living may send packets without end.
 	lastPackets = 1 << 14
-	seldom      = 128 // every so many turns the fabric is polled, if nothing is expected of it
-	// period is the time between two turns of goOn if no goroutine waits. A timer may take a
+	seldom      = 128 // every so many moves the fabric is polled, if nothing is expected of it
+	// period is the time between two moves of goOn if no goroutine waits. A timer may take a
 	// millisecond.
 	period = 500 * time.Microsecond
 	// longNap is the period while the engine dozes, unless a heart needs a shorter one.
 	longNap   = 50 * time.Millisecond
 	awake     = 2000 // periods without a packet after which a dozing engine takes naps
-	attentive = 500  // turns without a packet after which goOn turns once a period, though watched
+	attentive = 500  // moves without a packet after which goOn moves once a period, though watched
 )
 
 // goOn makes progress from time to time while no goroutine is in await, and more often while
@@ -125,7 +125,7 @@ func (e *engine) glance() {
 	}
 }
 
-// looks returns how often to look for packets in one turn: most, or once if the core is shared.
+// looks returns how often to look for packets in one move: most, or once if the core is shared.
 func (e *engine) looks(most int) int {
 	if e.core.polite() {
 		return 1
@@ -165,9 +165,9 @@ func (e *engine) lock() {
 // progress moves messages, and says whether something happened.
 func (e *engine) progress(times int) bool { return e.move(times, true) }
 
-// move makes one turn of progress, in which it looks into the rings at most times times. It says
-// whether something happened. It leaves out the fabric in most turns, unless all is set, or
-// messages may come through the fabric, or the fabric has other work.
+// move makes a little progress: it looks into the rings at most times times. It says whether
+// something happened. It leaves out the fabric in most moves, unless all is set, or messages may
+// come through the fabric, or the fabric has other work.
 func (e *engine) move(times int, all bool) (happened bool) {
 	for e.wanted.Load() > 0 {
 		runtime.Gosched()
@@ -181,8 +181,8 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	if e.lagging > 0 {
 		happened = e.catchUp()
 	}
-	e.turns++
-	due := e.turns%seldom == 0 || e.core.polite() && e.turns%(seldom/8) == 0 // a turn may take long
+	e.moves++
+	due := e.moves%seldom == 0 || e.core.polite() && e.moves%(seldom/8) == 0 // a move may take long
 	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
 	if ask || happened {
 		looks = 1

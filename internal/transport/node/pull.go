@@ -8,7 +8,8 @@ import (
 )
 
 // The receiver of a long message from its own machine reads (pulls) the bytes from the sender's
-// memory, if the system allows it. So the bytes are copied only once. A pipe copies them twice.
+// memory, if the system allows it. So the bytes are copied only once. Through a ring they are
+// copied twice.
 //
 // The offer says where the bytes are, and has a place in a table in shared memory. Before the
 // receiver begins to read, it claims the offer in the table. When it has read all bytes it answers
@@ -23,7 +24,7 @@ const pullChunk = 512 << 10
 var Pullable = 48 << 10
 
 // pullable says whether to pull a message of this length. If processes share cores, shorter
-// messages are pulled too: with a pipe, both processes would have to run in turn.
+// messages are pulled too: through a ring, both processes would have to run in turn.
 func (e *engine) pullable(length int) bool {
 	if e.core.crowded {
 		length *= 2
@@ -105,7 +106,7 @@ func (e *engine) pull() {
 }
 
 // pullMore reads the next bytes of a pull, and says whether the pull is over. If they can't be
-// read, it accepts the offer, so the sender sends them through the pipe. It does the same if the
+// read, it accepts the offer, so the sender sends them through the ring. It does the same if the
 // sender has taken the offer back; then other bytes come in their place (see accepted).
 func (e *engine) pullMore(p *pull) (over bool) {
 	t := p.transfer

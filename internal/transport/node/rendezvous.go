@@ -45,7 +45,7 @@ type transfer struct {
 // rendezvous is the state of a process's transfers. It is part of the engine, whose mu protects it.
 //
 // A transfer at the sender is in offers until the offer is accepted or taken back. Then it is in
-// transfers until the fabric has sent the bytes, or in the remainders of an outbox until the pipe
+// transfers until the fabric has sent the bytes, or in the remainders of an outbox until the ring
 // has them. A transfer at the receiver is in transfers or in coming, until all bytes have come.
 type rendezvous struct {
 	lastID    uint64               // the last id given to an offer or to a transfer of the fabric
@@ -199,23 +199,13 @@ func (e *engine) forget(source int, h header) {
 			n.Cancelled = of(n.Of)
 			return n.Cancelled
 		})
-		e.eachComing(func(t *transfer) { t.withdrawn = t.withdrawn || of(t.arrival) })
+		for t := range c.moving {
+			t.withdrawn = t.withdrawn || t.arrival != nil && of(t.arrival)
+		}
 	} else if early := slices.DeleteFunc(e.early[h.to], of); len(early) > 0 {
 		e.early[h.to] = early
 	} else {
 		delete(e.early, h.to)
-	}
-}
-
-// eachComing calls visit for the transfers that this process has accepted.
-func (e *engine) eachComing(visit func(*transfer)) {
-	for _, t := range e.coming {
-		visit(t)
-	}
-	for _, t := range e.transfers {
-		if t.arrival != nil {
-			visit(t)
-		}
 	}
 }
 

@@ -155,9 +155,9 @@ func TestEndIsToldBeforeWhatFollows(t *testing.T) {
 	}
 }
 
-// pair returns two processes that share memory, and the memory of the pipe from 0 to 1. Nobody
+// pair returns two processes that share memory, and the memory of the ring from 0 to 1. Nobody
 // makes progress but the test.
-func pair(mortal bool) (comms [2]*comm, pipe []byte) {
+func pair(mortal bool) (comms [2]*comm, shared []byte) {
 	j := &memoryJob{machines: make([]int, 2), knows: true}
 	j.populate(1)
 	const room = mostRoom
@@ -170,7 +170,7 @@ func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 	for me := range 2 {
 		e := newEngine(j.processes[me], mortal)
 		e.rank, e.size, e.dead, e.leads = me, 2, make([]bool, 2), make([]leads, 2)
-		e.limit, e.chunk = nearLimit, room/4
+		e.limit, e.chunk = nearLimit, ring.Longest(room)-headerLength
 		for p := range 2 {
 			from, to := memory[p][me], memory[me][p]
 			e.in = append(e.in, newInbox(from, room, p))
@@ -179,7 +179,7 @@ func pair(mortal bool) (comms [2]*comm, pipe []byte) {
 		e.from = e.in
 		comms[me] = e.newComm(world, e.livenessOf(world), me, nil, 0)
 	}
-	return comms, memory[0][1][ring.Size(room):][:ring.Size(2*room)]
+	return comms, memory[0][1][:ring.Size(room)]
 }
 
 // settle makes progress at all of cs until nothing happens.
