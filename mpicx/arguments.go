@@ -137,10 +137,13 @@ func (k *check) that(ok bool, class Class, format string, args ...any) {
 }
 
 func (k *check) root(root int, c *Comm) {
-	if root < 0 || root >= c.size {
+	if c != nil && (root < 0 || root >= c.size) {
 		k.that(false, ClassRoot, "root %d of %s, expected 0 to %d", root, c.name, c.size-1)
 	}
 }
+
+// is says whether c is not nil, and this is its rank.
+func (c *Comm) is(rank int) bool { return c != nil && c.rank == rank }
 
 func (k *check) length(what string, got, want int) {
 	if got != want {

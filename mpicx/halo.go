@@ -248,14 +248,14 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")
 	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: element.TypeOf[T]().Element}
 	if k.err != nil {
-		return c.run(what, k.err, nil, nil)
+		return c.run(what, k.err, nil)
 	}
 	h.block, h.promise = block, c.proc.untyped.get()
 	f := h.promise.Future()
 	r := (*haloRun[T])(h)
 	r.cell().Keep(c.keeper)
 	c.proc.calls.Add(1)
-	c.start(&h.exchange, what, nil, r, r)
+	c.startExchange(&h.exchange, what, nil, r, r)
 	return f
 }
 

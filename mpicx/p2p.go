@@ -65,9 +65,6 @@ func RecvSliceStatus[T any](c *Comm, source, tag int) *future.Future[Received[[]
 }
 
 func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, Status) V) *future.Future[V] {
-	if c == nil {
-		return nowhere[V](op)
-	}
 	of := element.TypeOf[T]()
 	if of.Unfit != nil {
 		return failed[V](c, mpiError(op, of.Unfit))
@@ -148,6 +145,9 @@ type receipt[T any] struct {
 }
 
 func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](name)
+	}
 	o.comm, o.name, o.result = c, name, result
 	o.cell().Keep(c.keeper)
 	r := &o.request
