@@ -73,22 +73,24 @@ func (*withheld) Error() string { return "mpicx: this rank has raised an error" 
 // when it is there.
 func orError(err error, ended func(error)) {
 	if w, ok := err.(*withheld); ok {
-		w.comm.receiveError(w.op, w.epoch, transport.NoTag, func(err error) { ended(w.comm.failure(w.op, err)) })
+		done := func(err error) { ended(w.comm.failure(w.op, err)) }
+		w.comm.receiveError(&onlyError{name: w.op, done: done}, w.epoch, transport.NoTag)
 		return
 	}
 	ended(err)
 }
 
-// onlyError is a receive that no message matches, so only an error ends it.
+// onlyError is a receive that no message matches, so only an error ends it, or Cancel.
 type onlyError struct {
 	name    string // of the operation
+	aside   bool   // the operation itself waits for something else
 	request transport.Request
 	done    func(error)
 }
 
-func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
-	w := &onlyError{name: name, done: done}
-	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
+// receiveError begins w in epoch e.
+func (c *Comm) receiveError(w *onlyError, e transport.Epoch, tag int) {
+	w.request.Peer, w.request.Tag, w.request.Epoch, w.request.Done = c.rank, tag, e, w
 	c.t.Irecv(&w.request)
 }
 

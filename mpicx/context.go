@@ -98,16 +98,18 @@ func (p *proc) hasLeft(ctx context.Context) bool {
 // endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if
 // there is none, cause.
 func (p *proc) endOf(ctx context.Context, cause error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return cmp.Or(p.overBy(ctx), cause)
+	return locked(&p.mu, func() error { return cmp.Or(p.overBy(ctx), cause) })
 }
 
 // isOver says whether the scope's function has returned.
-func (s *scope) isOver() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Closed()
+func (s *scope) isOver() bool { return locked(&s.comm.proc.mu, s.entry.Closed) }
+
+// known returns the error of the scope, or nil if it is not known.
+func (s *scope) known() *ledger.Error {
+	return locked(&s.comm.proc.mu, func() *ledger.Error {
+		e, _ := s.entry.Failure()
+		return e
+	})
 }
 
 // arriving is the cause of a context that a peer's error has ended, and of contexts derived from
@@ -115,11 +117,7 @@ func (s *scope) isOver() bool {
 type arriving struct{ scope *scope }
 
 func (a *arriving) Error() string {
-	s := a.scope
-	s.comm.proc.mu.Lock()
-	e, _ := s.entry.Failure()
-	s.comm.proc.mu.Unlock()
-	if e != nil {
+	if e := a.scope.known(); e != nil {
 		return "mpicx: the context has ended: " + e.Face.Error()
 	}
 	return "mpicx: an error of another rank has ended the context; a Wait returns it"
@@ -186,18 +184,10 @@ func alive(ctx context.Context) context.Context {
 	return &revived{within(ctx, alive, func(*scope) bool { return true }), context.WithoutCancel(ctx)}
 }
 
-func (s *scope) isEnded() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Ended()
-}
+func (s *scope) isEnded() bool { return locked(&s.comm.proc.mu, s.entry.Ended) }
 
 // inVain says whether the scope's context has ended, but by an error of another scope.
-func (s *scope) inVain() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.InVain()
-}
+func (s *scope) inVain() bool { return locked(&s.comm.proc.mu, s.entry.InVain) }
 
 // within returns a context derived from ctx that also ends by errors of some scopes: those of the
 // context in that are inside ctx and for which concerns returns true.

@@ -178,9 +178,7 @@ func (r *reporter) add(root *Comm) {
 // living rank of this process. In a job with fresh ranks it is the newest communicator that Replace
 // has made; otherwise it is the largest one that is not closed. asker returns nil if there is none.
 func (r *reporter) asker() *Comm {
-	r.mu.Lock()
-	roots := slices.Clone(r.roots)
-	r.mu.Unlock()
+	roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
 	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
 		return c.proc.dead.Load() || c.lineage.start != nil && c.lineage.last() == nil
 	})

@@ -127,7 +127,7 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	if ic.own == 0 {
 		both = flag&low | ^low
 	}
-	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both, Acked: ic.union.acknowledged()}, func(r *repairing[int], d *errchan.Decision) {
+	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both}, func(r *repairing[int], d *errchan.Decision) {
 		of := *d
 		if of.Flag = signed(d.Flag); ic.own == 0 {
 			of.Flag = d.Flag >> agreedBits

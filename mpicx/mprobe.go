@@ -6,7 +6,6 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Message is a message that Mprobe has taken (MPI_Message). Receive it once, by Mrecv,
@@ -17,7 +16,7 @@ type Message struct {
 	Bytes       int // its length
 
 	comm    *Comm
-	request transport.Request // the request of its Mprobe, which identifies the message to the transport
+	request *transport.Request // of its Mprobe, which identifies the message to the transport
 	taken   atomic.Bool
 }
 
@@ -26,15 +25,12 @@ type Message struct {
 // a message before they receive it. [Probe] leaves the message, so another goroutine may
 // receive it first.
 func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
-	if c == nil {
-		return nowhere[*Message]("Mprobe")
-	}
-	o := &mprobe{message: Message{comm: c}}
-	o.cell().Keep(c.keeper)
-	r := &o.message.request
-	r.Kind, r.Peer, r.Tag, r.Done = transport.Mprobing, source, tag, o
-	c.post(o.Operation(), r, o.cell())
-	return o.Future()
+	o := new(receipt[*Message])
+	o.request.Kind = transport.Mprobing
+	return o.receive(c, "Mprobe", source, tag, func(r *transport.Request) (*Message, error) {
+		s := r.Status
+		return &Message{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, comm: c, request: r}, nil
+	})
 }
 
 // Mrecv receives the message into buf (MPI_Imrecv), as Recv does.
@@ -108,26 +104,3 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	c.t.Mrecv(r)
 	return o.Future()
 }
-
-// mprobe is a pending Mprobe, and later its result.
-type mprobe struct {
-	future.Promise[*Message]
-	message Message
-}
-
-// Completed ends the operation.
-func (o *mprobe) Completed(r *transport.Request) {
-	m := &o.message
-	if r.Err != nil {
-		o.Complete(nil, m.comm.failure(o.Operation(), r.Err))
-		return
-	}
-	m.Source, m.Tag, m.Bytes = r.Status.Source, r.Status.Tag, r.Status.Bytes
-	o.Complete(m, nil)
-}
-
-func (o *mprobe) Operation() string   { return "Mprobe" }
-func (o *mprobe) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-func (o *mprobe) Awaited() bool       { return needsPeer(&o.message.request) || o.cell().Awaited() }
-func (o *mprobe) Acknowledged() bool  { return o.message.comm.othersAcknowledged() }
-func (o *mprobe) cancelling()         {}

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -135,7 +136,7 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	c.receiving(source)
 }
 
-// A receipt is a receive whose result is made of the message.
+// A receipt is a receive, or an Mprobe, whose result is made of the message.
 type receipt[T any] struct {
 	future.Promise[T]
 	comm    *Comm
@@ -151,7 +152,7 @@ func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(
 	o.comm, o.name, o.result = c, name, result
 	o.cell().Keep(c.keeper)
 	r := &o.request
-	r.Kind, r.Peer, r.Tag, r.Done = transport.Receiving, source, tag, o
+	r.Kind, r.Peer, r.Tag, r.Done = cmp.Or(r.Kind, transport.Receiving), source, tag, o
 	c.post(name, r, o.cell())
 	return o.Future()
 }

@@ -114,7 +114,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
-			o.set.Left(rank, root.left())
+			o.set.Left(rank, root.leftovers())
 		}
 	}
 	for root := range roots {
@@ -267,7 +267,7 @@ func (c *Comm) leave(err error) {
 // must count the rank as dead, as they do if it is forsaken.
 func (c *Comm) end(failed bool) {
 	p := c.proc
-	if p.stage.Store(stageEnded); failed || c.lineage.isForsaken() {
+	if p.stage.Store(stageEnded); failed || locked(&c.lineage.mu, c.lineage.rescue.Forsaken) {
 		p.stage.Store(stageFailed)
 	}
 	if p.keeps {

@@ -152,9 +152,7 @@ func (s *scope) leave(op string, err error) error {
 // isPast says whether e is an error of c itself that a scope of this rank has already handled. If a
 // function returns e nevertheless, the scope around it treats e as this rank's own error.
 func (c *Comm) isPast(e *ledger.Error) bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return e.IsPast(&c.ledger)
+	return locked(&c.proc.mu, func() bool { return e.IsPast(&c.ledger) })
 }
 
 // isAbove says whether err is an error of an ancestor of e's communicator. Such an error concerns
@@ -234,9 +232,7 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 // orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank
 // that unwinds waits for no other rank (C1).
 func (s *scope) orCorruption(err error) error {
-	s.comm.proc.mu.Lock()
-	e, _ := s.entry.Failure()
-	s.comm.proc.mu.Unlock()
+	e := s.known()
 	if e == nil || s.comm.isAbove(err, e) {
 		return err
 	}

@@ -142,6 +142,7 @@ func (v *vote) count() error {
 func (v *vote) verdict(ctx context.Context) error {
 	f, p := future.New[struct{}]()
 	waiting.Of(f).Keep(&keeper{Comm: v.comm, call: "TryAll", mode: ledger.Take})
-	v.comm.receiveError("TryAll", v.epoch, v.tag, func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) })
+	done := func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) }
+	v.comm.receiveError(&onlyError{name: "TryAll", done: done}, v.epoch, v.tag)
 	return f.Wait(ctx)
 }

@@ -63,7 +63,7 @@ func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, led
 // verdictFor is verdict for a Wait of mode m, with end as in lookIn. A reduction's function is told
 // no error, because it must not wait: the program is told by the Wait for the reduction.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
-	if !c.ledger.NeedsLook() || locked(c.proc, func() bool { return c.isOver(end) }) {
+	if !c.ledger.NeedsLook() || locked(&c.proc.mu, func() bool { return c.isOver(end) }) {
 		return nil
 	}
 	c.notInReduction("waits", "for an operation")
@@ -77,7 +77,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) 
 		if err != nil || changed == nil {
 			return err
 		}
-		if err := c.awaitChange(ctx, changed); err != nil && !locked(c.proc, func() bool { return c.isOver(end) }) {
+		if err := c.awaitChange(ctx, changed); err != nil && !locked(&c.proc.mu, func() bool { return c.isOver(end) }) {
 			return err
 		}
 	}
