@@ -120,6 +120,13 @@ func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	return c.keeper
 }
 
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // check returns an error for the first bad argument.
 type check struct {
 	op  string

@@ -3,7 +3,6 @@ package mpicx
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -152,7 +151,9 @@ func patient(ctx context.Context) context.Context {
 func (s *scope) around(ctx context.Context) context.Context {
 	if mine, ok := ctx.Deadline(); ok {
 		if its, ok := s.outer.Deadline(); !ok || mine.Before(its) {
-			return newUntil(s.outer, mine)
+			until, cancel := context.WithDeadline(s.outer, mine)
+			context.AfterFunc(until, cancel) // its timer is released only at the deadline
+			return until
 		}
 	}
 	return s.outer
@@ -226,15 +227,4 @@ func (s *scope) end(cause error) {
 	if s.own != nil {
 		s.endOwn(cause)
 	}
-}
-
-// until is a context with a deadline. Its timer is released only at the deadline.
-type until struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-func newUntil(ctx context.Context, deadline time.Time) *until {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	return &until{ctx, cancel}
 }

@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -66,6 +65,7 @@ type edges struct {
 	from, to []int
 	rank     int
 
+	total [1]uint64 // the digest, and then the sum of all
 	sum   *collective.Call
 	steps int // number of steps of sum, when it has ended
 	all   collective.AllgatherAny
@@ -73,8 +73,10 @@ type edges struct {
 
 func (a *edges) Step(k int, x *collective.Exchange) bool {
 	if k == 0 {
-		digest := binary.LittleEndian.AppendUint64(nil, a.digest())
-		a.sum = collective.AllreduceDoubling(collective.Reduction{Recv: digest, Op: addUint64, Element: 8})
+		a.total[0] = a.digest()
+		a.sum = collective.AllreduceDoubling(collective.Reduction{
+			Recv: element.Bytes(a.total[:]), Op: element.Predefined[uint64](signature.Sum), Element: 8,
+		})
 	}
 	if a.steps == 0 {
 		if a.sum.Step(k, x) {
@@ -83,7 +85,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 		a.steps = k + 1
 		return true // the messages of this step have to be exchanged first
 	}
-	if a.agree() {
+	if a.total[0] == 0 {
 		return false
 	}
 	if k == a.steps {
@@ -92,13 +94,6 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 		}
 	}
 	return a.all.Step(k-a.steps, x)
-}
-
-// agree says whether the reduced digest is 0.
-func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Recv) == 0 }
-
-func addUint64(dst, left, right []byte) {
-	binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(left)+binary.LittleEndian.Uint64(right))
 }
 
 func (a *edges) digest() (sum uint64) {

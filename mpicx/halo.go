@@ -71,13 +71,6 @@ func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Futur
 	})
 }
 
-func truth(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // haloFits says whether two blocks, as NewHalo sends them, are the same except for the cells in
 // dimension dim.
 func haloFits(a, b []int, dim int) bool {

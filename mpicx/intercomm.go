@@ -158,11 +158,7 @@ func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 	if ic == nil {
 		return nowhere[*Comm]("Merge")
 	}
-	key := 0
-	if high {
-		key = 1
-	}
-	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: key}, nil, itself)
+	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: truth(high)}, nil, itself)
 }
 
 // InterSend is Send to a rank of the other group.
@@ -270,8 +266,8 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 					combine.kernel(element.Bytes(recv), element.Bytes(recv), element.Bytes(part))
 				}
 			}
-			if truth := alone(ic.remote, op, recv); truth != nil {
-				truth()
+			if last := alone(ic.remote, op, recv); last != nil {
+				last()
 			}
 		}
 	})

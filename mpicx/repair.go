@@ -216,7 +216,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 	}
 	r.comm.learn(d.Dead)
 	if slices.Contains(d.Dead, r.comm.rank) {
-		r.fail(leftBehind(r.proposal.Call.String()))
+		r.fail(mpiError(r.proposal.Call.String(), errLeftBehind))
 		return
 	}
 	if err := mismatch(r.proposal.Call.String(), r.proposal.Call, d); err != nil {

@@ -207,7 +207,7 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 // unreadable. It returns nil if there is no such version.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) (*slot, error) {
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
-	me.Slots, me.Lost, me.Err = from.describe((*slot).isGood), from.lost, textOf(me.err)
+	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
 		all, err := meet(ctx, s, "Open", me)
 		if err != nil {

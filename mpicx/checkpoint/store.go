@@ -1,10 +1,8 @@
 package checkpoint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/gob"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -160,12 +159,12 @@ func (all turns) pass() {
 // gather returns each rank's contribution. If it is ended by an error of the communicator, the
 // program is told of that by told.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
+	mine, err := element.Encode(v)
+	if err != nil {
 		panic(err) // the types of contributions are ours
 	}
 	t.used = true
-	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: b.Bytes()}}
+	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: mine}}
 	var ended error
 	t.op.Exchange(a, func(err error) {
 		ended = err
@@ -177,11 +176,9 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	if ended != nil {
 		return nil, ended
 	}
-	all := make([]T, len(a.Parts))
-	for r, part := range a.Parts {
-		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&all[r]); err != nil {
-			return nil, fmt.Errorf("checkpoint: from rank %d: %w", r, err)
-		}
+	all, err := element.DecodeAll[T](a.Parts)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	return all, nil
 }
@@ -218,7 +215,7 @@ func (s *Store) learn(all []inventory) {
 // agree agrees with all ranks which versions they have. base is the newest that counts at all
 // ranks.
 func (s *Store) agree(ctx context.Context, t *turn) error {
-	me := inventory{Slots: s.describe((*slot).isWhole), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
+	me := inventory{Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
 	all, err := gather(ctx, t, me)
 	if err != nil {
 		return err
@@ -234,10 +231,11 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// describe returns the holdings of the slots for which hold returns true.
-func (s *Store) describe(hold func(*slot) bool) (all []holding) {
+// describe returns the holdings of the slots that are whole. With parts, it returns those of all that
+// have the data of their versions.
+func (s *Store) describe(parts bool) (all []holding) {
 	for _, o := range s.slots {
-		if hold(o) {
+		if o.Whole || parts && o.good {
 			all = append(all, o.describe())
 		}
 	}
