@@ -27,17 +27,6 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	return nil
 }
 
-// readyFor is ready for a call that calls fn.
-func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
-	if err := c.ready(op, ctx); err != nil {
-		return err
-	}
-	if fn == nil {
-		return mpiErrorf(op, ClassOther, nilFunction)
-	}
-	return nil
-}
-
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))

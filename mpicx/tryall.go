@@ -23,10 +23,7 @@ import (
 // some ranks and the error of the death at others; the former get that error from their next
 // operation. Call Agree where the difference matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
-	if err := c.readyFor("TryAll", ctx, fn); err != nil {
-		return err
-	}
-	s, err := c.enterScope(ctx, false)
+	s, err := c.enter("TryAll", ctx, fn, false)
 	if err != nil {
 		return err
 	}

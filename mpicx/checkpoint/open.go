@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -61,7 +62,7 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	}
 	s := &Store{
 		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, hasOnce: -1,
-		stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
+		pending: future.Ready(struct{}{}), stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
 	}
 	if err := s.enter(ctx, from); err != nil {
 		abandon(ctx, own)

@@ -45,8 +45,8 @@ func (p *protection) run() error {
 
 func (p *protection) spread() error {
 	s, o := p.store, p.slot
-	numbers, err := p.maximum(p.numbers())
-	if err != nil {
+	numbers := p.numbers()
+	if err := p.maximum(numbers); err != nil {
 		return err
 	}
 	if p.filled {
@@ -197,14 +197,13 @@ func (p *protection) anyFailed(failed error) (bool, error) {
 	if failed != nil {
 		numbers[0] = 1
 	}
-	numbers, err := p.maximum(numbers)
+	err := p.maximum(numbers)
 	return numbers[0] > 0, err
 }
 
 // maximum replaces numbers by their maxima over all ranks.
-func (p *protection) maximum(numbers []uint64) ([]uint64, error) {
-	err := p.exchange(collective.AllreduceDoubling(collective.Reduction{
+func (p *protection) maximum(numbers []uint64) error {
+	return p.exchange(collective.AllreduceDoubling(collective.Reduction{
 		Recv: element.Bytes(numbers), Op: element.Predefined[uint64](signature.Max), Element: 8,
 	}))
-	return numbers, err
 }

@@ -37,7 +37,7 @@ type Store struct {
 	vars []*variable
 	err  error // of Protect
 	once int   // number of Once variables that were protected
-	// pending is the last Save; nil: there was none.
+	// pending is the last Save; if there was none, it is done.
 	// Until it is done, its goroutine owns the fields below.
 	pending *future.Future[struct{}]
 
@@ -101,9 +101,6 @@ func (s *Store) of(which int) []*variable {
 // settle waits until the pending operation has ended. It does not take errors that the program is
 // to be told of: the next operation reports them.
 func (s *Store) settle(ctx context.Context) error {
-	if s.pending == nil {
-		return nil
-	}
 	return await(ctx, s.pending)
 }
 
@@ -231,8 +228,8 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// describe returns the holdings of the slots that are whole. With parts, it returns those of all that
-// have the data of their versions.
+// describe returns the holdings of the slots that are whole. With parts, it returns those of all
+// slots that have the data of their versions.
 func (s *Store) describe(parts bool) (all []holding) {
 	for _, o := range s.slots {
 		if o.Whole || parts && o.good {
