@@ -173,8 +173,8 @@ func (c *Comm) releaseWhenForgotten() {
 	}
 }
 
-// leftovers describes the failed futures and the messages that the program of this rank has left behind.
-// c is its first communicator. The programs of all ranks of this process have returned.
+// leftovers describes the failed futures and the messages that the program of this rank has left
+// behind. c is its first communicator. The programs of all ranks of this process have returned.
 func (c *Comm) leftovers() []string {
 	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
 		return nil

@@ -125,7 +125,7 @@ func (c *Comm) registry() (*registry, error) {
 	g := l.registry
 	var err error
 	if g == nil {
-		g = newRegistry()
+		g = &registry{calls: couple.NewRegistry(), failed: make(map[uint64]func())}
 		if g.t, err = root.t.Sub(transport.RegistryName(), nil); err == nil {
 			l.registry = g
 			defer g.t.Listen(g)

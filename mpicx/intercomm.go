@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -203,8 +202,6 @@ func (ic *Intercomm) check(op string, rank, nobody int) error {
 	}
 	return nil
 }
-
-var _ fmt.Stringer = (*Intercomm)(nil)
 
 // Collective operations of an Intercomm go from one group to the other. All ranks of both groups
 // call them. A root is named by its rank in Union: the ranks of its group give Own of its rank, the

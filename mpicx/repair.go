@@ -199,7 +199,7 @@ func (r *repairing[T]) start() {
 // on a broken communicator tells it. But other ranks may have been told it instead of c's own
 // error, and then they do not repair c (D2).
 func (c *Comm) untoldAbove() error {
-	_, err := c.look(ledger.PeekToRepair)
+	_, err := c.lookIn(context.Background(), ledger.PeekToRepair, nil)
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
 		return err
 	}

@@ -138,14 +138,11 @@ func (s *Store) holding(k key, held [][]int) holding {
 
 // free returns a slot that is not base, and forgets all others.
 func (s *Store) free() *slot {
-	var spare *slot
+	spare := new(slot)
 	for _, o := range s.slots {
 		if o != s.base && !o.lent {
 			spare = o
 		}
-	}
-	if spare == nil {
-		spare = new(slot)
 	}
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)
