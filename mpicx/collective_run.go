@@ -30,8 +30,8 @@ func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collec
 }
 
 // start starts the collective operation that what describes. It is refused if unfit is not nil,
-// because of the type of the elements, or if prepare finds bad arguments. prepare may complete what,
-// and returns the algorithm.
+// because of the type of the elements, or if prepare finds bad arguments. prepare may complete
+// what, and returns the algorithm.
 func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](what.Kind.String())
@@ -76,8 +76,8 @@ func (c *Comm) startExchange(x *collective.Exchange, what call, bad error, a col
 	}
 }
 
-// begun is startExchange for a caller that handles an operation which ends at once: it then returns the
-// error, and does not call done.
+// begun is startExchange for a caller that handles an operation which ends at once: it then returns
+// the error, and does not call done.
 func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
 	x.Name = what.Kind().String()
 	epoch, err := c.begin(x.Name)

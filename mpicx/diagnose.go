@@ -87,17 +87,13 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 // members of c. It leaves out the pool of a job with fresh ranks, because some of its ranks may not
 // have been started.
 func (c *Comm) asked() (w *Comm, ranks []int) {
-	var line []*Comm
+	w = c
 	for a := c; a != nil; a = a.parent {
-		if a.parent != nil || a.lineage.start == nil {
-			line = append(line, a)
+		if isPool := a.parent == nil && a.lineage.start != nil; isPool || a.isClosed() {
+			continue
 		}
-	}
-	for i := len(line) - 1; i >= 0; i-- {
-		if w = line[i]; !w.isClosed() {
-			if ranks = w.ranksOf(c); ranks != nil {
-				break
-			}
+		if all := a.ranksOf(c); all != nil {
+			w, ranks = a, all
 		}
 	}
 	return w, ranks

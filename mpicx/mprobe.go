@@ -37,25 +37,19 @@ func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 func Mrecv[T any](m *Message, buf []T) *future.Future[Status] {
 	const op = "Mrecv"
 	of := element.TypeOf[T]()
-	if of.Unfit != nil {
-		return refused[Status](m, mpiError(op, of.Unfit))
-	}
 	o := new(receipt[Status])
-	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
-	return o.redeem(m, op, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
+	o.request.Buf = element.Bytes(buf)
+	return o.redeem(m, op, of, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
 }
 
 // MrecvSlice receives the message into a new slice, as RecvSlice does.
 func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 	const op = "MrecvSlice"
 	of := element.TypeOf[T]()
-	if of.Unfit != nil {
-		return refused[[]T](m, mpiError(op, of.Unfit))
-	}
 	var room room[T]
 	o := new(receipt[[]T])
-	o.request.Alloc, o.request.Signature = room.alloc, of.Signature
-	return o.redeem(m, op, func(r *transport.Request) ([]T, error) {
+	o.request.Alloc = room.alloc
+	return o.redeem(m, op, of, func(r *transport.Request) ([]T, error) {
 		_, err := o.comm.status(op, r, of.Size)
 		return room.slice, err
 	})
@@ -65,20 +59,12 @@ func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 func MrecvValue[T any](m *Message) *future.Future[T] {
 	const op = "MrecvValue"
 	o := new(receipt[T])
-	o.request.Take, o.request.Signature = true, element.Value.Signature
-	return o.redeem(m, op, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
+	o.request.Take = true
+	return o.redeem(m, op, element.Value, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
 }
 
-// refused returns the future of a receive of m that is refused with bad.
-func refused[T any](m *Message, bad error) *future.Future[T] {
-	if m == nil {
-		return future.Failed[T](bad)
-	}
-	return failed[T](m.comm, bad)
-}
-
-// redeem receives m.
-func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Request) (T, error)) *future.Future[T] {
+// redeem receives m as elements of the given type.
+func (o *receipt[T]) redeem(m *Message, name string, of *element.Type, result func(*transport.Request) (T, error)) *future.Future[T] {
 	if m == nil {
 		return future.Failed[T](mpiErrorf(name, ClassOther, "nil message, expected one that Mprobe has taken"))
 	}
@@ -88,6 +74,8 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	epoch, err := c.begin(name)
 	switch {
 	case err != nil:
+	case of.Unfit != nil:
+		err = mpiError(name, of.Unfit)
 	case m.taken.Swap(true):
 		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d has been received already, expected one receive for each message", m.Source, m.Tag)
 	case m.request.Peer == ProcNull:
@@ -100,7 +88,7 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	if err != nil {
 		return failed[T](c, err)
 	}
-	r.Epoch, r.Where, r.Done = epoch, m.request.Where, o
+	r.Epoch, r.Where, r.Signature, r.Done = epoch, m.request.Where, of.Signature, o
 	c.t.Mrecv(r)
 	return o.Future()
 }

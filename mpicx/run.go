@@ -105,13 +105,12 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
-			if errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = root.untoldMismatch()
+			if err := root.untoldMismatch(); err != nil && errs[rank] == nil && processes == (root.proc.driver != nil) {
+				errs[rank] = err
 			}
 		}
 	}
 	differ(false)
-	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
 			o.set.Left(rank, root.leftovers())
@@ -122,7 +121,6 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	err = j.end()
 	differ(true)
-	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	switch {
 	case len(errs) == 0 && j.unfit != nil: // this process has no rank of the world
 		return errors.Join(j.unfit, err)
