@@ -175,17 +175,17 @@ func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 	}
 }
 
-// checkPoint checks the arguments of a point-to-point operation. least is AnySource if that is
-// allowed.
-func (c *Comm) checkPoint(op string, peer, tag, least int) error {
-	anySource, anyTag := "", ""
-	if least == AnySource {
-		anySource, anyTag = ", AnySource", " or AnyTag"
+// checkPoint checks the arguments of a point-to-point operation. A receive may be from AnySource,
+// and have AnyTag.
+func (c *Comm) checkPoint(op string, peer, tag int, receives bool) error {
+	least, anySource, anyTag := 0, "", ""
+	if receives {
+		least, anySource, anyTag = AnySource, ", AnySource", " or AnyTag"
 	}
 	if (peer < least || peer >= c.Size()) && peer != ProcNull {
 		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s or ProcNull", peer, c.name, c.Size()-1, anySource)
 	}
-	if tag < 0 && (tag != AnyTag || anyTag == "") {
+	if tag < 0 && (tag != AnyTag || !receives) {
 		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)
 	}
 	return nil

@@ -280,7 +280,8 @@ func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}
 }
 
 // between starts a collective operation of both groups, which is called op in errors of the
-// arguments. prepare checks these, and says what is sent to each rank of Union and received from it.
+// arguments. prepare checks these, and says what is sent to each rank of Union, and received from
+// it.
 func between[T any](ic *Intercomm, op string, what call, prepare func(r *collectiveRun, send, recv [][]byte)) *future.Future[struct{}] {
 	if ic == nil {
 		return nowhere[struct{}](op)

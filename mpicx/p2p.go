@@ -111,7 +111,7 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	source := r.Peer // the request may be in use again once it has ended
 	var err error
 	if r.Epoch, err = c.begin(name); err == nil {
-		err = c.checkPoint(name, source, r.Tag, AnySource)
+		err = c.checkPoint(name, source, r.Tag, true)
 	} else {
 		cell.Keep(c.keeperAfter(err))
 	}
@@ -234,7 +234,7 @@ func (c *Comm) send(name string, b element.Buffer, dest, tag int, mode transport
 	}
 	epoch, err := c.begin(name)
 	if err == nil {
-		err = c.checkPoint(name, dest, tag, 0)
+		err = c.checkPoint(name, dest, tag, false)
 	}
 	if err != nil {
 		return failed[Status](c, err)

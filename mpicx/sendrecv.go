@@ -55,7 +55,7 @@ func (o *sendrecv) start() *future.Future[Status] {
 	o.cell().Keep(c.keeper)
 	epoch, err := c.begin("Sendrecv")
 	if err == nil {
-		err = cmp.Or(c.checkPoint("Sendrecv", o.send.Peer, o.send.Tag, 0), c.checkPoint("Sendrecv", o.recv.Peer, o.recv.Tag, AnySource))
+		err = cmp.Or(c.checkPoint("Sendrecv", o.send.Peer, o.send.Tag, false), c.checkPoint("Sendrecv", o.recv.Peer, o.recv.Tag, true))
 	}
 	if err != nil {
 		return failed[Status](c, err)

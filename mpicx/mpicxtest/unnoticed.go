@@ -9,7 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// unnoticed collects the failed futures and unreceived messages that programs have left behind: see Run.
+// unnoticed collects the failed futures and unreceived messages that programs have left behind: see
+// Run.
 type unnoticed struct {
 	mu    sync.Mutex
 	texts []string
