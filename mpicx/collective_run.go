@@ -22,7 +22,7 @@ import (
 type call = signature.Call
 
 // collectively starts the collective operation that what describes, on elements of type T. prepare
-// checks the arguments and returns the algorithm; both are of the run.
+// checks its other arguments by the check in the run, and returns the algorithm.
 func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
 	of := element.TypeOf[T]()
 	what.Of = of.Element
