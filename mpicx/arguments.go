@@ -27,17 +27,6 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	return nil
 }
 
-// readyFor is ready for a call that calls fn.
-func (c *Comm) readyFor(op string, ctx context.Context, fn func(context.Context) error) error {
-	if err := c.ready(op, ctx); err != nil {
-		return err
-	}
-	if fn == nil {
-		return mpiErrorf(op, ClassOther, nilFunction)
-	}
-	return nil
-}
-
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
@@ -73,22 +62,24 @@ func (*withheld) Error() string { return "mpicx: this rank has raised an error" 
 // when it is there.
 func orError(err error, ended func(error)) {
 	if w, ok := err.(*withheld); ok {
-		w.comm.receiveError(w.op, w.epoch, transport.NoTag, func(err error) { ended(w.comm.failure(w.op, err)) })
+		done := func(err error) { ended(w.comm.failure(w.op, err)) }
+		w.comm.receiveError(&onlyError{name: w.op, done: done}, w.epoch, transport.NoTag)
 		return
 	}
 	ended(err)
 }
 
-// onlyError is a receive that no message matches, so only an error ends it.
+// onlyError is a receive that no message matches, so only an error ends it, or Cancel.
 type onlyError struct {
 	name    string // of the operation
+	aside   bool   // the operation itself waits for something else
 	request transport.Request
 	done    func(error)
 }
 
-func (c *Comm) receiveError(name string, e transport.Epoch, tag int, done func(error)) {
-	w := &onlyError{name: name, done: done}
-	w.request = transport.Request{Peer: c.rank, Tag: tag, Epoch: e, Done: w}
+// receiveError begins w in epoch e.
+func (c *Comm) receiveError(w *onlyError, e transport.Epoch, tag int) {
+	w.request.Peer, w.request.Tag, w.request.Epoch, w.request.Done = c.rank, tag, e, w
 	c.t.Irecv(&w.request)
 }
 
@@ -118,6 +109,13 @@ func (c *Comm) keeperAfter(err error) waiting.Keeper {
 	return c.keeper
 }
 
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // check returns an error for the first bad argument.
 type check struct {
 	op  string
@@ -137,10 +135,13 @@ func (k *check) that(ok bool, class Class, format string, args ...any) {
 }
 
 func (k *check) root(root int, c *Comm) {
-	if root < 0 || root >= c.size {
+	if c != nil && (root < 0 || root >= c.size) {
 		k.that(false, ClassRoot, "root %d of %s, expected 0 to %d", root, c.name, c.size-1)
 	}
 }
+
+// is says whether c is not nil, and this is its rank.
+func (c *Comm) is(rank int) bool { return c != nil && c.rank == rank }
 
 func (k *check) length(what string, got, want int) {
 	if got != want {
@@ -174,17 +175,17 @@ func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 	}
 }
 
-// checkPoint checks the arguments of a point-to-point operation. least is AnySource if that is
-// allowed.
-func (c *Comm) checkPoint(op string, peer, tag, least int) error {
-	anySource, anyTag := "", ""
-	if least == AnySource {
-		anySource, anyTag = ", AnySource", " or AnyTag"
+// checkPoint checks the arguments of a point-to-point operation. A receive may be from AnySource,
+// and have AnyTag.
+func (c *Comm) checkPoint(op string, peer, tag int, receives bool) error {
+	least, anySource, anyTag := 0, "", ""
+	if receives {
+		least, anySource, anyTag = AnySource, ", AnySource", " or AnyTag"
 	}
 	if (peer < least || peer >= c.Size()) && peer != ProcNull {
 		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s or ProcNull", peer, c.name, c.Size()-1, anySource)
 	}
-	if tag < 0 && (tag != AnyTag || anyTag == "") {
+	if tag < 0 && (tag != AnyTag || !receives) {
 		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)
 	}
 	return nil

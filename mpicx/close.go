@@ -69,7 +69,7 @@ func (c *Comm) isOfScope(err error) bool {
 	if !ok || p.of == nil {
 		return false
 	}
-	return locked(c.proc, func() bool { return c.ledger.MadeInside(p.of) })
+	return locked(&c.proc.mu, func() bool { return c.ledger.MadeInside(p.of) })
 }
 
 // meetToClose begins a barrier whose Waits do not report a corruption of c, because Close does not
@@ -173,9 +173,9 @@ func (c *Comm) releaseWhenForgotten() {
 	}
 }
 
-// left describes the failed futures and the messages that the program of this rank has left behind.
-// c is its first communicator. The programs of all ranks of this process have returned.
-func (c *Comm) left() []string {
+// leftovers describes the failed futures and the messages that the program of this rank has left
+// behind. c is its first communicator. The programs of all ranks of this process have returned.
+func (c *Comm) leftovers() []string {
 	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
 		return nil
 	}
@@ -252,5 +252,5 @@ func (c *Comm) revoked(by int) {
 // corrupted.
 func (c *Comm) Revoked() bool {
 	c.there("Revoked")
-	return locked(c.proc, func() bool { return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted() })
+	return locked(&c.proc.mu, func() bool { return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted() })
 }

@@ -21,10 +21,41 @@ import (
 // call describes a collective call. Its messages carry the description.
 type call = signature.Call
 
-// run starts algorithm a of a call. If bad is not nil, the arguments are bad, and nothing starts.
-// finish, if not nil, is called when all messages have been received.
-func (c *Comm) run(what call, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	return c.newRun().start(what.Word(), bad, a, finish)
+// collectively starts the collective operation that what describes, on elements of type T. prepare
+// checks its other arguments by the check in the run, and returns the algorithm.
+func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
+	of := element.TypeOf[T]()
+	what.Of = of.Element
+	return c.start(what, of.Unfit, prepare)
+}
+
+// start starts the collective operation that what describes. It is refused if unfit is not nil,
+// because of the type of the elements, or if prepare finds bad arguments. prepare may complete
+// what, and returns the algorithm.
+func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
+	if c == nil {
+		return nowhere[struct{}](what.Kind.String())
+	}
+	op := what.Kind.String()
+	c.notInReduction("begins", op)
+	r := c.newRun()
+	r.what, r.check = what, check{op: op, err: mpiError(op, unfit)}
+	a := prepare(r)
+	f := r.promise.Future()
+	ended, err := c.begun(&r.exchange, r.what.Word(), r.err, a, r)
+	if ended && err == nil { // the promise stays unused
+		r.succeeded()
+		return c.succeeded.Future()
+	}
+	if ended {
+		orError(err, r.Ended)
+	}
+	return f
+}
+
+// run is start of algorithm a. If bad is not nil, the arguments are bad, and nothing starts.
+func (c *Comm) run(what call, bad error, a collective.Algorithm) *future.Future[struct{}] {
+	return c.start(what, bad, func(*collectiveRun) collective.Algorithm { return a })
 }
 
 // newRun returns a run for the caller to start.
@@ -38,35 +69,17 @@ func (c *Comm) newRun() *collectiveRun {
 	return r
 }
 
-func (r *collectiveRun) start(what signature.Word, bad error, a collective.Algorithm, finish func()) *future.Future[struct{}] {
-	c, f := r.comm, r.promise.Future()
-	if element.InFunction() {
-		r.idle() // begun refuses it
-	}
-	r.finish = finish
-	ended, err := c.begun(&r.exchange, what, bad, a, r)
-	if ended && err == nil { // the promise stays unused
-		r.succeeded()
-		return c.succeeded.Future()
-	}
-	if ended {
-		orError(err, r.Ended)
-	}
-	return f
-}
-
-// start starts a collective operation, or ends it if it can't be.
-func (c *Comm) start(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
+// startExchange starts a collective operation, or ends it if it can't be.
+func (c *Comm) startExchange(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
 	if ended, err := c.begun(x, what.Word(), bad, a, done); ended {
 		orError(err, done.Ended)
 	}
 }
 
-// begun is start for a caller that handles an operation which ends at once: it then returns the
-// error, and does not call done.
+// begun is startExchange for a caller that handles an operation which ends at once: it then returns
+// the error, and does not call done.
 func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
 	x.Name = what.Kind().String()
-	c.notInReduction("begins", x.Name)
 	epoch, err := c.begin(x.Name)
 	if err != nil {
 		done.cell().Keep(c.keeperAfter(err))
@@ -111,8 +124,13 @@ type collectiveRun struct {
 	exchange collective.Exchange
 	kept     collective.Kept
 	promise  *future.Promise[struct{}] // of an idle run: nil, or unused
-	finish   func()
-	own      bool // it is comm.proc.ownRun
+	own      bool                      // it is comm.proc.ownRun
+
+	// These are for the function that prepares it.
+
+	check
+	what   call
+	finish func() // called when all messages have been received; nil: nothing is left to be done
 }
 
 func (r *collectiveRun) cell() *waiting.Cell { return waiting.Of(r.promise.Future()) }
@@ -162,13 +180,17 @@ func encoded[T any](k *check, v T) (b []byte) {
 	return b
 }
 
-// runValue is run for an operation whose result value returns.
+// runValue starts algorithm a for an operation whose result value returns. If bad is not nil, the
+// arguments are bad, and nothing starts.
 func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](what.Kind.String())
+	}
 	o := &collectiveValue[T]{comm: c, value: value, exchange: idleExchanges.Get().(*collective.Exchange)}
 	o.cell().Keep(c.keeper)
 	c.notInReduction("begins", what.Kind.String())
 	c.proc.calls.Add(1)
-	c.start(o.exchange, what, bad, a, o)
+	c.startExchange(o.exchange, what, bad, a, o)
 	return o.Future()
 }
 

@@ -176,10 +176,10 @@ func (c *Comm) root() *Comm {
 }
 
 // family returns c and all communicators derived from it.
-func (c *Comm) family() []*Comm { return ownersOf(locked(c.proc, c.ledger.Family)) }
+func (c *Comm) family() []*Comm { return ownersOf(locked(&c.proc.mu, c.ledger.Family)) }
 
 // derived returns the communicators whose parent is c.
-func (c *Comm) derived() []*Comm { return ownersOf(locked(c.proc, c.ledger.Children)) }
+func (c *Comm) derived() []*Comm { return ownersOf(locked(&c.proc.mu, c.ledger.Children)) }
 
 func ownersOf(all []*ledger.Comm) (owners []*Comm) {
 	for _, d := range all {
@@ -221,18 +221,18 @@ func (c *Comm) worldRanksOf(members []int) []int {
 	return ranks
 }
 
-func (c *Comm) isClosed() bool { return locked(c.proc, c.ledger.IsClosed) }
-func (c *Comm) isBroken() bool { return locked(c.proc, c.ledger.Broken) }
+func (c *Comm) isClosed() bool { return locked(&c.proc.mu, c.ledger.IsClosed) }
+func (c *Comm) isBroken() bool { return locked(&c.proc.mu, c.ledger.Broken) }
 
 // hasRaised says whether operations that this rank begins on c must not reach other ranks.
-func (c *Comm) hasRaised() bool { return locked(c.proc, c.ledger.HasRaised) }
+func (c *Comm) hasRaised() bool { return locked(&c.proc.mu, c.ledger.HasRaised) }
 
-func (c *Comm) isUnwinding() bool { return locked(c.proc, c.ledger.Unwinding) }
+func (c *Comm) isUnwinding() bool { return locked(&c.proc.mu, c.ledger.Unwinding) }
 
 // knows returns false if c is corrupted and the program was not told. An operation that the
 // program then begins belongs before the corruption. It must not match the operations of ranks
 // that repair c.
-func (c *Comm) knows() bool { return locked(c.proc, c.ledger.Knows) }
+func (c *Comm) knows() bool { return locked(&c.proc.mu, c.ledger.Knows) }
 
 // An operation is an operation of the program, behind a request or a collective.
 type operation interface{ cell() *waiting.Cell }

@@ -3,7 +3,6 @@ package mpicx
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
@@ -98,16 +97,18 @@ func (p *proc) hasLeft(ctx context.Context) bool {
 // endOf returns what a Wait in ctx ends with: the error with which a scope of ctx is over or, if
 // there is none, cause.
 func (p *proc) endOf(ctx context.Context, cause error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return cmp.Or(p.overBy(ctx), cause)
+	return locked(&p.mu, func() error { return cmp.Or(p.overBy(ctx), cause) })
 }
 
 // isOver says whether the scope's function has returned.
-func (s *scope) isOver() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Closed()
+func (s *scope) isOver() bool { return locked(&s.comm.proc.mu, s.entry.Closed) }
+
+// known returns the error of the scope, or nil if it is not known.
+func (s *scope) known() *ledger.Error {
+	return locked(&s.comm.proc.mu, func() *ledger.Error {
+		e, _ := s.entry.Failure()
+		return e
+	})
 }
 
 // arriving is the cause of a context that a peer's error has ended, and of contexts derived from
@@ -115,11 +116,7 @@ func (s *scope) isOver() bool {
 type arriving struct{ scope *scope }
 
 func (a *arriving) Error() string {
-	s := a.scope
-	s.comm.proc.mu.Lock()
-	e, _ := s.entry.Failure()
-	s.comm.proc.mu.Unlock()
-	if e != nil {
+	if e := a.scope.known(); e != nil {
 		return "mpicx: the context has ended: " + e.Face.Error()
 	}
 	return "mpicx: an error of another rank has ended the context; a Wait returns it"
@@ -154,7 +151,9 @@ func patient(ctx context.Context) context.Context {
 func (s *scope) around(ctx context.Context) context.Context {
 	if mine, ok := ctx.Deadline(); ok {
 		if its, ok := s.outer.Deadline(); !ok || mine.Before(its) {
-			return newUntil(s.outer, mine)
+			until, cancel := context.WithDeadline(s.outer, mine)
+			context.AfterFunc(until, cancel) // its timer is released only at the deadline
+			return until
 		}
 	}
 	return s.outer
@@ -186,18 +185,10 @@ func alive(ctx context.Context) context.Context {
 	return &revived{within(ctx, alive, func(*scope) bool { return true }), context.WithoutCancel(ctx)}
 }
 
-func (s *scope) isEnded() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.Ended()
-}
+func (s *scope) isEnded() bool { return locked(&s.comm.proc.mu, s.entry.Ended) }
 
 // inVain says whether the scope's context has ended, but by an error of another scope.
-func (s *scope) inVain() bool {
-	s.comm.proc.mu.Lock()
-	defer s.comm.proc.mu.Unlock()
-	return s.entry.InVain()
-}
+func (s *scope) inVain() bool { return locked(&s.comm.proc.mu, s.entry.InVain) }
 
 // within returns a context derived from ctx that also ends by errors of some scopes: those of the
 // context in that are inside ctx and for which concerns returns true.
@@ -236,15 +227,4 @@ func (s *scope) end(cause error) {
 	if s.own != nil {
 		s.endOwn(cause)
 	}
-}
-
-// until is a context with a deadline. Its timer is released only at the deadline.
-type until struct {
-	context.Context
-	cancel context.CancelFunc
-}
-
-func newUntil(ctx context.Context, deadline time.Time) *until {
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	return &until{ctx, cancel}
 }

@@ -112,7 +112,7 @@ func (k *coupling) begin() (err error) {
 	for r := range c.size {
 		k.own.Members[r] = c.worldRank(r)
 	}
-	k.own.Epoch = uint64(locked(c.proc, root.ledger.Epoch)) // if an error has come since k.epoch, the call fails at all ranks
+	k.own.Epoch = uint64(locked(&c.proc.mu, root.ledger.Epoch)) // if an error has come since k.epoch, the call fails at all ranks
 	k.registry.feed(func(m *couple.Registry) { m.Begin(k.own.ID) })
 	return nil
 }
@@ -125,7 +125,7 @@ func (c *Comm) registry() (*registry, error) {
 	g := l.registry
 	var err error
 	if g == nil {
-		g = newRegistry()
+		g = &registry{calls: couple.NewRegistry(), failed: make(map[uint64]func())}
 		if g.t, err = root.t.Sub(transport.RegistryName(), nil); err == nil {
 			l.registry = g
 			defer g.t.Listen(g)
@@ -156,24 +156,22 @@ func (k *coupling) meet(bad error) {
 }
 
 // lead exchanges letters with the other leader, and then begins the group's second agreement. It
-// stops waiting for the letter if local has an error or a rank of it dies: this ends watch, a
-// receive that no message matches.
+// stops waiting for the letter if local has an error or a rank of it dies.
 func (k *coupling) lead() {
 	var done atomic.Bool
-	watch := &transport.Request{Peer: k.local.rank, Tag: k.tags[1], Epoch: k.epoch}
 	got := func(other couple.Letter) {
 		if !done.Swap(true) {
 			note, err := element.Encode(other.Checked(k.own, k.local.root().size))
 			k.agree(1, k.learnt, err == nil, note, k.learned)
 		}
 	}
-	watch.Done = completer(func(r *transport.Request) {
-		got(couple.Letter{Failure: fmt.Sprintf("%s has an error: %v", k.own.Name, r.Err)})
-	})
-	k.local.t.Irecv(watch)
+	trouble := &onlyError{name: intercommOp, aside: true, done: func(err error) {
+		got(couple.Letter{Failure: fmt.Sprintf("%s has an error: %v", k.own.Name, err)})
+	}}
+	k.local.receiveError(trouble, k.epoch, k.tags[1])
 	k.leader.exchange(k.own, func(other couple.Letter) {
 		got(other)
-		k.local.t.Cancel(watch)
+		k.local.t.Cancel(&trouble.request)
 	})
 }
 
@@ -203,9 +201,9 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 		return
 	}
 	// A rank that a mismatch has halted must not wait for others: they wait for its messages.
-	w := c.watch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.future))
+	aside := c.showMismatch(call{Kind: signature.CreateIntercomm}.Word(), k.epoch, waiting.Of(k.future))
 	c.ulfm.Propose(id, assent(flag, note), func(d *errchan.Decision, over error) {
-		c.t.Cancel(&w.request)
+		c.t.Cancel(aside)
 		if done == nil {
 			return
 		}

@@ -54,7 +54,7 @@ func (c *Comm) propagates() bool {
 // of other deaths: [Comm.AgreeFailed] returns the same set at all.
 func (c *Comm) Failed() []int {
 	c.there("Failed")
-	return locked(c.proc, c.ledger.Failed)
+	return locked(&c.proc.mu, c.ledger.Failed)
 }
 
 // AckFailed acknowledges the first n of Failed and returns how many are acknowledged
@@ -75,7 +75,7 @@ func (c *Comm) AckFailed(n int) int {
 	return acked
 }
 
-func (c *Comm) acknowledged() []int { return locked(c.proc, c.ledger.Acknowledged) }
+func (c *Comm) acknowledged() []int { return locked(&c.proc.mu, c.ledger.Acknowledged) }
 
 // othersAcknowledged says whether the program has acknowledged that all other ranks are dead.
 func (c *Comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
@@ -87,7 +87,7 @@ func (c *Comm) died(rank int) {
 		return
 	}
 	c.disturbing.Lock()
-	first := locked(c.proc, func() bool { return c.ledger.Died(rank) })
+	first := locked(&c.proc.mu, func() bool { return c.ledger.Died(rank) })
 	lose := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	c.proc.feed(func() { // not with disturbing held: an output may call died, and a logger may block
@@ -131,7 +131,7 @@ func (c *Comm) receiving(peer int) {
 		return
 	}
 	c.disturbing.Lock()
-	lose := locked(c.proc, c.ledger.Unacknowledged) && c.disturb(ErrProcFailedPending)
+	lose := locked(&c.proc.mu, c.ledger.Unacknowledged) && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	if lose {
 		c.lose()

@@ -128,12 +128,12 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 			err = c.failure(op, err)
 			proposal.Flag = 0
 		}
-		w := c.watch(what, epoch, cell)
+		aside := c.showMismatch(what, epoch, cell)
 		c.ulfm.Propose(id, proposal, func(d *errchan.Decision, over error) {
 			if err == nil || over != nil {
 				err = c.outcome(op, call, d, over)
 			}
-			c.t.Cancel(&w.request)
+			c.t.Cancel(aside)
 			if err != nil && made != nil {
 				if over == ErrRevoked { // other ranks may have made it, and wait for this rank on it
 					made.revoke()
@@ -217,32 +217,22 @@ type part struct {
 	worldRanks []int // of the members
 }
 
-// A watch makes Waits for an agreement return a mismatch of collective calls, because the call of
-// the other ranks may never end. It is a receive that no message matches; while it is pending, the
-// transport compares its call with those of the other ranks.
-type watch struct {
-	comm    *Comm
-	op      string
-	cell    *waiting.Cell
-	request transport.Request
+// showMismatch makes Waits for an agreement, whose future has the cell, return a mismatch of
+// collective calls, because the call of the other ranks may never end. The agreement still ends by
+// its decision; the caller then cancels the request. While that is pending, the transport compares
+// its call with those of the other ranks.
+func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *transport.Request {
+	op := what.Kind().String()
+	w := &onlyError{name: op, aside: true, done: func(err error) {
+		if is[*transport.MismatchError](err) {
+			cell.Disturb(c.failure(op, err))
+			c.proc.lookAgain()
+		}
+	}}
+	w.request.Signature = what
+	c.receiveError(w, epoch, transport.NoTag)
+	return &w.request
 }
-
-func (c *Comm) watch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *watch {
-	w := &watch{comm: c, op: what.Kind().String(), cell: cell}
-	w.request = transport.Request{Peer: c.rank, Tag: transport.NoTag, Epoch: epoch, Signature: what, Done: w}
-	c.t.Irecv(&w.request)
-	return w
-}
-
-// Completed disturbs the agreement, which still ends by its decision.
-func (w *watch) Completed(r *transport.Request) {
-	if is[*transport.MismatchError](r.Err) {
-		w.cell.Disturb(w.comm.failure(w.op, r.Err))
-		w.comm.proc.lookAgain()
-	}
-}
-
-func (w *watch) Operation() string { return w.op }
 
 // openChannel makes the error channel of c, over dup, a duplicate of it. byDup says that Dup makes
 // c: one rank may then have its side of c before the program of another rank calls Dup. A rank that

@@ -87,17 +87,13 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 // members of c. It leaves out the pool of a job with fresh ranks, because some of its ranks may not
 // have been started.
 func (c *Comm) asked() (w *Comm, ranks []int) {
-	var line []*Comm
+	w = c
 	for a := c; a != nil; a = a.parent {
-		if a.parent != nil || a.lineage.start == nil {
-			line = append(line, a)
+		if isPool := a.parent == nil && a.lineage.start != nil; isPool || a.isClosed() {
+			continue
 		}
-	}
-	for i := len(line) - 1; i >= 0; i-- {
-		if w = line[i]; !w.isClosed() {
-			if ranks = w.ranksOf(c); ranks != nil {
-				break
-			}
+		if all := a.ranksOf(c); all != nil {
+			w, ranks = a, all
 		}
 	}
 	return w, ranks
@@ -178,9 +174,7 @@ func (r *reporter) add(root *Comm) {
 // living rank of this process. In a job with fresh ranks it is the newest communicator that Replace
 // has made; otherwise it is the largest one that is not closed. asker returns nil if there is none.
 func (r *reporter) asker() *Comm {
-	r.mu.Lock()
-	roots := slices.Clone(r.roots)
-	r.mu.Unlock()
+	roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
 	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
 		return c.proc.dead.Load() || c.lineage.start != nil && c.lineage.last() == nil
 	})

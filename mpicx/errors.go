@@ -300,29 +300,22 @@ type ranksError struct{ errs map[int]error } // by rank
 // Error has a line for each different text. Causes come first, corruptions that ranks were
 // told of last. A rank's own error that a corruption has kept from the others is a cause too.
 func (e *ranksError) Error() string {
-	ranks := make(map[string][]int)
-	var texts, told []string
-	add := func(list *[]string, text string, rank int) {
-		if ranks[text] == nil {
-			*list = append(*list, text)
-		}
-		ranks[text] = append(ranks[text], rank)
-	}
+	var causes, told diagnosis.Groups
 	for _, r := range slices.Sorted(maps.Keys(e.errs)) {
 		err := e.errs[r]
 		c, ok := errors.AsType[*CommCorruptedError](err)
 		if !ok {
-			add(&texts, err.Error(), r)
+			causes.Add(r, err.Error())
 			continue
 		}
 		for _, own := range c.unheard {
-			add(&texts, own.Error(), r)
+			causes.Add(r, own.Error())
 		}
-		add(&told, err.Error(), r)
+		told.Add(r, err.Error())
 	}
 	var lines []string
-	for _, text := range append(texts, told...) {
-		lines = append(lines, fmt.Sprintf("%s: %s", diagnosis.Name(ranks[text]), text))
+	for _, g := range append(causes.All, told.All...) {
+		lines = append(lines, fmt.Sprintf("%s: %s", diagnosis.Name(g.Ranks), g.Text))
 	}
 	return strings.Join(lines, "\n")
 }

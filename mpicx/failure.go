@@ -98,22 +98,19 @@ func (f Failure) text() (text string) {
 // list has each text once, with all ranks that have it.
 func list(failures []Failure) string {
 	const most = 4
-	ranks := make(map[string][]int)
-	var texts, parts []string
+	var groups diagnosis.Groups
 	for _, f := range failures {
-		if ranks[f.text()] == nil {
-			texts = append(texts, f.text())
-		}
-		ranks[f.text()] = append(ranks[f.text()], f.Rank)
+		groups.Add(f.Rank, f.text())
 	}
+	var parts []string
 	more := len(failures) // that are in no part
-	for i, text := range texts {
-		if i == most && len(texts) > most+1 {
+	for i, g := range groups.All {
+		if i == most && len(groups.All) > most+1 {
 			parts = append(parts, fmt.Sprintf("and %d more", more))
 			break
 		}
-		parts = append(parts, diagnosis.Name(slices.Compact(ranks[text]))+text)
-		more -= len(ranks[text])
+		parts = append(parts, diagnosis.Name(slices.Compact(g.Ranks))+g.Text)
+		more -= len(g.Ranks)
 	}
 	return strings.Join(parts, "; ")
 }

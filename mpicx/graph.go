@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -66,6 +65,7 @@ type edges struct {
 	from, to []int
 	rank     int
 
+	total [1]uint64 // the digest, and then the sum of all
 	sum   *collective.Call
 	steps int // number of steps of sum, when it has ended
 	all   collective.AllgatherAny
@@ -73,8 +73,10 @@ type edges struct {
 
 func (a *edges) Step(k int, x *collective.Exchange) bool {
 	if k == 0 {
-		digest := binary.LittleEndian.AppendUint64(nil, a.digest())
-		a.sum = collective.AllreduceDoubling(collective.Reduction{Recv: digest, Op: addUint64, Element: 8})
+		a.total[0] = a.digest()
+		a.sum = collective.AllreduceDoubling(collective.Reduction{
+			Recv: element.Bytes(a.total[:]), Op: element.Predefined[uint64](signature.Sum), Element: 8,
+		})
 	}
 	if a.steps == 0 {
 		if a.sum.Step(k, x) {
@@ -83,7 +85,7 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 		a.steps = k + 1
 		return true // the messages of this step have to be exchanged first
 	}
-	if a.agree() {
+	if a.total[0] == 0 {
 		return false
 	}
 	if k == a.steps {
@@ -92,13 +94,6 @@ func (a *edges) Step(k int, x *collective.Exchange) bool {
 		}
 	}
 	return a.all.Step(k-a.steps, x)
-}
-
-// agree says whether the reduced digest is 0.
-func (a *edges) agree() bool { return binary.LittleEndian.Uint64(a.sum.Recv) == 0 }
-
-func addUint64(dst, left, right []byte) {
-	binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(left)+binary.LittleEndian.Uint64(right))
 }
 
 func (a *edges) digest() (sum uint64) {
@@ -157,56 +152,57 @@ type neighborhood struct {
 // recv, in the order of sources (MPI_Ineighbor_allgather). All ranks send as much. It is
 // collective.
 func NeighborAllgather[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
-	return exchange[T](g, call{Kind: signature.NeighborAllgather, Count: len(send)}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
-		k.length("recv", len(recv), len(n.from)*len(send))
-		return copies(send, len(n.to)), element.EqualParts(recv, len(n.from)), k.err
+	return exchange[T](g, call{Kind: signature.NeighborAllgather, Count: len(send)}, func(n *neighborhood, r *collectiveRun) (_, _ [][]byte) {
+		r.length("recv", len(recv), len(n.from)*len(send))
+		return copies(send, len(n.to)), element.EqualParts(recv, len(n.from))
 	})
 }
 
 // NeighborAllgatherv is NeighborAllgather of counts[i] elements from the i-th source
 // (MPI_Ineighbor_allgatherv).
 func NeighborAllgatherv[T any](g Neighborhood, send, recv []T, counts []int) *future.Future[struct{}] {
-	return exchange[T](g, call{Kind: signature.NeighborAllgatherv}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
-		if k.countsOf("recv", counts, len(recv), len(n.from), "neighbour"); k.err != nil {
-			return nil, nil, k.err
-		}
-		return copies(send, len(n.to)), element.Parts(recv, counts), nil
+	return exchange[T](g, call{Kind: signature.NeighborAllgatherv}, func(n *neighborhood, r *collectiveRun) (_, _ [][]byte) {
+		return copies(send, len(n.to)), parted(r, "recv", recv, counts, n.from)
 	})
 }
 
 // NeighborAlltoall sends the i-th part of send to the i-th destination, and receives the i-th part
 // of recv from the i-th source (MPI_Ineighbor_alltoall). All parts have the same length.
 func NeighborAlltoall[T any](g Neighborhood, send, recv []T) *future.Future[struct{}] {
-	return exchange[T](g, call{Kind: signature.NeighborAlltoall}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
-		k.that(len(send)%max(len(n.to), 1) == 0, ClassCount, "send has %d elements, expected a multiple of the %d destinations", len(send), len(n.to))
-		k.that(len(recv)%max(len(n.from), 1) == 0, ClassCount, "recv has %d elements, expected a multiple of the %d sources", len(recv), len(n.from))
-		return element.EqualParts(send, len(n.to)), element.EqualParts(recv, len(n.from)), k.err
+	return exchange[T](g, call{Kind: signature.NeighborAlltoall}, func(n *neighborhood, r *collectiveRun) (_, _ [][]byte) {
+		r.that(len(send)%max(len(n.to), 1) == 0, ClassCount, "send has %d elements, expected a multiple of the %d destinations", len(send), len(n.to))
+		r.that(len(recv)%max(len(n.from), 1) == 0, ClassCount, "recv has %d elements, expected a multiple of the %d sources", len(recv), len(n.from))
+		return element.EqualParts(send, len(n.to)), element.EqualParts(recv, len(n.from))
 	})
 }
 
 // NeighborAlltoallv is NeighborAlltoall of sendCounts[i] elements to the i-th destination and
 // recvCounts[i] from the i-th source (MPI_Ineighbor_alltoallv).
 func NeighborAlltoallv[T any](g Neighborhood, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
-	return exchange[T](g, call{Kind: signature.NeighborAlltoallv}, func(n *neighborhood, k check) (_, _ [][]byte, bad error) {
-		k.countsOf("send", sendCounts, len(send), len(n.to), "neighbour")
-		if k.countsOf("recv", recvCounts, len(recv), len(n.from), "neighbour"); k.err != nil {
-			return nil, nil, k.err
-		}
-		return element.Parts(send, sendCounts), element.Parts(recv, recvCounts), nil
+	return exchange[T](g, call{Kind: signature.NeighborAlltoallv}, func(n *neighborhood, r *collectiveRun) (_, _ [][]byte) {
+		return parted(r, "send", send, sendCounts, n.to), parted(r, "recv", recv, recvCounts, n.from)
 	})
 }
 
-// exchange runs an operation on elements of type T. It calls split for the parts of the buffers, or
-// for the error of the arguments, which k is for.
-func exchange[T any](g Neighborhood, what call, split func(n *neighborhood, k check) (send, recv [][]byte, bad error)) *future.Future[struct{}] {
-	op := what.Kind.String()
+// parted returns the parts of a buffer for the neighbours, or nil if counts are bad.
+func parted[T any](r *collectiveRun, what string, buf []T, counts, neighbours []int) [][]byte {
+	if r.countsOf(what, counts, len(buf), len(neighbours), "neighbour"); r.err != nil {
+		return nil
+	}
+	return element.Parts(buf, counts)
+}
+
+// exchange runs an operation on elements of type T. split checks the arguments, and returns the
+// parts of the buffers.
+func exchange[T any](g Neighborhood, what call, split func(*neighborhood, *collectiveRun) (send, recv [][]byte)) *future.Future[struct{}] {
 	if g == nil || g.neighborhood() == nil {
-		return nowhere[struct{}](op)
+		return nowhere[struct{}](what.Kind.String())
 	}
 	n := g.neighborhood()
-	send, recv, bad := split(n, checkOf[T](op))
-	what.Of = element.TypeOf[T]().Element
-	return n.comm.run(what, bad, &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: send, Recv: recv}, nil)
+	return collectively[T](n.comm, what, func(r *collectiveRun) collective.Algorithm {
+		send, recv := split(n, r)
+		return &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: send, Recv: recv}
+	})
 }
 
 // copies returns a buffer n times.

@@ -71,13 +71,6 @@ func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Futur
 	})
 }
 
-func truth(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // haloFits says whether two blocks, as NewHalo sends them, are the same except for the cells in
 // dimension dim.
 func haloFits(a, b []int, dim int) bool {
@@ -248,14 +241,14 @@ func (h *Halo[T]) Start(block []T) *future.Future[struct{}] {
 	k.that(k.err != nil || h.busy.CompareAndSwap(false, true), ClassOther, "the Halo is updating another block, expected a Wait for that first")
 	c, what := h.grid.Comm, call{Kind: signature.Halo, Of: element.TypeOf[T]().Element}
 	if k.err != nil {
-		return c.run(what, k.err, nil, nil)
+		return c.run(what, k.err, nil)
 	}
 	h.block, h.promise = block, c.proc.untyped.get()
 	f := h.promise.Future()
 	r := (*haloRun[T])(h)
 	r.cell().Keep(c.keeper)
 	c.proc.calls.Add(1)
-	c.start(&h.exchange, what, nil, r, r)
+	c.startExchange(&h.exchange, what, nil, r, r)
 	return f
 }
 

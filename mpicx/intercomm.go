@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -127,7 +126,7 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	if ic.own == 0 {
 		both = flag&low | ^low
 	}
-	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both, Acked: ic.union.acknowledged()}, func(r *repairing[int], d *errchan.Decision) {
+	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both}, func(r *repairing[int], d *errchan.Decision) {
 		of := *d
 		if of.Flag = signed(d.Flag); ic.own == 0 {
 			of.Flag = d.Flag >> agreedBits
@@ -158,11 +157,7 @@ func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 	if ic == nil {
 		return nowhere[*Comm]("Merge")
 	}
-	key := 0
-	if high {
-		key = 1
-	}
-	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: key}, nil, itself)
+	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: truth(high)}, nil, itself)
 }
 
 // InterSend is Send to a rank of the other group.
@@ -208,8 +203,6 @@ func (ic *Intercomm) check(op string, rank, nobody int) error {
 	return nil
 }
 
-var _ fmt.Stringer = (*Intercomm)(nil)
-
 // Collective operations of an Intercomm go from one group to the other. All ranks of both groups
 // call them. A root is named by its rank in Union: the ranks of its group give Own of its rank, the
 // others Remote.
@@ -220,73 +213,59 @@ func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barr
 // InterBcast copies buf of rank root of Union into buf of all ranks of the group that root is
 // not in. The other ranks of root's own group call it too; their buffers are not used.
 func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
-	if ic == nil {
-		return nowhere[struct{}]("InterBcast")
-	}
-	k := checkOf[T]("InterBcast")
-	k.root(root, ic.union)
-	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
-	switch {
-	case k.err != nil:
-	case root == ic.union.rank:
-		for r := range ic.remote {
-			a.Send[ic.other+r] = element.Bytes(buf)
+	return between[T](ic, "InterBcast", call{Kind: signature.Bcast, Root: root, Count: len(buf)}, func(r *collectiveRun, send, recv [][]byte) {
+		r.root(root, ic.union)
+		switch {
+		case r.err != nil:
+		case root == ic.union.rank:
+			for rank := range ic.remote {
+				send[ic.other+rank] = element.Bytes(buf)
+			}
+		case !ic.isOwn(root):
+			recv[root] = element.Bytes(buf)
 		}
-	case !ic.isOwn(root):
-		a.Recv[root] = element.Bytes(buf)
-	}
-	return ic.union.run(call{Kind: signature.Bcast, Root: root, Of: element.TypeOf[T]().Element, Count: len(buf)}, k.err, a, nil)
+	})
 }
 
 // InterGather collects send of all ranks of the group that root is not in, in rank order, in
 // recv of root, a rank of Union. These send buffers have the same length, and recv is that
 // length times the number of ranks in their group.
 func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
-	if ic == nil {
-		return nowhere[struct{}]("InterGather")
-	}
-	k := checkOf[T]("InterGather")
-	k.root(root, ic.union)
-	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
-	count := len(send)
-	switch {
-	case k.err != nil:
-	case root == ic.union.rank:
-		if count = ic.each(&k, "recv", len(recv)); k.err == nil {
-			ic.fill(a.Recv, element.Bytes(recv))
+	return between[T](ic, "InterGather", call{Kind: signature.Gather, Root: root, Count: len(send)}, func(r *collectiveRun, out, in [][]byte) {
+		r.root(root, ic.union)
+		switch {
+		case r.err != nil:
+		case root == ic.union.rank:
+			r.what.Count = ic.spread(r, "recv", in, len(recv), element.Bytes(recv))
+		case !ic.isOwn(root):
+			out[root] = element.Bytes(send)
 		}
-	case !ic.isOwn(root):
-		a.Send[root] = element.Bytes(send)
-	}
-	return ic.union.run(call{Kind: signature.Gather, Root: root, Of: element.TypeOf[T]().Element, Count: count}, k.err, a, nil)
+	})
 }
 
 // InterAllreduce combines send of all ranks of the other group, element by element and in the
 // order of ranks, into recv. All buffers have the same length.
 func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Future[struct{}] {
-	if ic == nil {
-		return nowhere[struct{}]("InterAllreduce")
-	}
-	k := check{op: "InterAllreduce"}
-	combine := predefined[T](op)
-	defined[T](&k, combine)
-	k.length("recv", len(recv), len(send))
-	all := make([]T, ic.remote*len(send))
-	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
-	ic.fill(a.Recv, element.Bytes(all))
-	for r := range ic.remote {
-		a.Send[ic.other+r] = element.Bytes(send)
-	}
-	return ic.union.run(reducing[T](signature.Allreduce, op, 0, len(send)), k.err, a, func() {
-		for r := range ic.remote {
-			if part := all[r*len(recv):][:len(recv)]; r == 0 {
-				copy(recv, part)
-			} else {
-				combine.kernel(element.Bytes(recv), element.Bytes(recv), element.Bytes(part))
-			}
+	return between[T](ic, "InterAllreduce", call{Kind: signature.Allreduce, Op: int(op), Count: len(send)}, func(r *collectiveRun, out, in [][]byte) {
+		combine := predefined[T](op)
+		defined[T](&r.check, combine)
+		r.length("recv", len(recv), len(send))
+		all := make([]T, ic.remote*len(send))
+		ic.spread(r, "", in, len(all), element.Bytes(all))
+		for rank := range ic.remote {
+			out[ic.other+rank] = element.Bytes(send)
 		}
-		if truth := alone(ic.remote, op, recv); truth != nil {
-			truth()
+		r.finish = func() {
+			for rank := range ic.remote {
+				if part := all[rank*len(recv):][:len(recv)]; rank == 0 {
+					copy(recv, part)
+				} else {
+					combine.kernel(element.Bytes(recv), element.Bytes(recv), element.Bytes(part))
+				}
+			}
+			if last := alone(ic.remote, op, recv); last != nil {
+				last()
+			}
 		}
 	})
 }
@@ -294,32 +273,40 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 // InterAlltoall sends the r-th part of send to each rank r of the other group, and receives the
 // part from rank r as the r-th part of recv. All parts in one direction have the same length.
 func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
-	if ic == nil {
-		return nowhere[struct{}]("InterAlltoall")
-	}
-	k := checkOf[T]("InterAlltoall")
-	count := ic.each(&k, "send", len(send)) + ic.each(&k, "recv", len(recv)) // the same in both groups
-	a := &collective.Linear{Send: make([][]byte, ic.union.size), Recv: make([][]byte, ic.union.size)}
-	if k.err == nil {
-		ic.fill(a.Send, element.Bytes(send))
-		ic.fill(a.Recv, element.Bytes(recv))
-	}
-	return ic.union.run(call{Kind: signature.Alltoall, Of: element.TypeOf[T]().Element, Count: count}, k.err, a, nil)
+	return between[T](ic, "InterAlltoall", call{Kind: signature.Alltoall}, func(r *collectiveRun, out, in [][]byte) {
+		r.what.Count = ic.spread(r, "send", out, len(send), element.Bytes(send)) // with the next the same in both groups
+		r.what.Count += ic.spread(r, "recv", in, len(recv), element.Bytes(recv))
+	})
 }
 
-// each returns the number of elements of a buffer for each rank of the other group.
-func (ic *Intercomm) each(k *check, what string, n int) int {
+// between starts a collective operation of both groups, which is called op in errors of the
+// arguments. prepare checks these, and says what is sent to each rank of Union, and received from
+// it.
+func between[T any](ic *Intercomm, op string, what call, prepare func(r *collectiveRun, send, recv [][]byte)) *future.Future[struct{}] {
+	if ic == nil {
+		return nowhere[struct{}](op)
+	}
+	n := ic.union.size
+	a := &collective.Linear{Send: make([][]byte, n), Recv: make([][]byte, n)}
+	return collectively[T](ic.union, what, func(r *collectiveRun) collective.Algorithm {
+		if r.op = op; r.err != nil {
+			r.err = mpiError(op, element.TypeOf[T]().Unfit)
+		}
+		prepare(r, a.Send, a.Recv)
+		return a
+	})
+}
+
+// spread divides a buffer of n elements among the ranks of the other group, and returns the number
+// of elements for each of them.
+func (ic *Intercomm) spread(r *collectiveRun, what string, parts [][]byte, n int, buf []byte) int {
 	if ic.remote == 0 {
 		return 0
 	}
-	k.that(n%ic.remote == 0, ClassCount, "%s has %d elements, expected a multiple of the %d ranks of the other group", what, n, ic.remote)
-	return n / ic.remote
-}
-
-// fill divides a buffer among the ranks of the other group.
-func (ic *Intercomm) fill(parts [][]byte, buf []byte) {
-	for r := range ic.remote {
-		n := len(buf) / ic.remote
-		parts[ic.other+r] = buf[r*n:][:n:n]
+	r.that(n%ic.remote == 0, ClassCount, "%s has %d elements, expected a multiple of the %d ranks of the other group", what, n, ic.remote)
+	for rank := range ic.remote {
+		length := len(buf) / ic.remote
+		parts[ic.other+rank] = buf[rank*length:][:length:length]
 	}
+	return n / ic.remote
 }

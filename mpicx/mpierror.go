@@ -139,12 +139,8 @@ func unsupported(op string, of error) *MPIError {
 	return e
 }
 
-// leftBehind is the error of an operation at a rank whose program has ended in the meantime.
+// errLeftBehind is the error of an operation at a rank whose program has ended in the meantime.
 // The other ranks count it as dead.
-func leftBehind(op string) error {
-	return &MPIError{Op: op, Class: ClassOther, Text: errLeftBehind.Error(), err: errLeftBehind}
-}
-
 var errLeftBehind = errors.New("the program of this rank has ended, and the other ranks have continued without it")
 
 // mismatch returns the error of an operation if other ranks have called another one in its

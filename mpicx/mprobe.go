@@ -6,7 +6,6 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/transport"
-	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // A Message is a message that Mprobe has taken (MPI_Message). Receive it once, by Mrecv,
@@ -17,7 +16,7 @@ type Message struct {
 	Bytes       int // its length
 
 	comm    *Comm
-	request transport.Request // the request of its Mprobe, which identifies the message to the transport
+	request *transport.Request // of its Mprobe, which identifies the message to the transport
 	taken   atomic.Bool
 }
 
@@ -26,40 +25,31 @@ type Message struct {
 // a message before they receive it. [Probe] leaves the message, so another goroutine may
 // receive it first.
 func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
-	if c == nil {
-		return nowhere[*Message]("Mprobe")
-	}
-	o := &mprobe{message: Message{comm: c}}
-	o.cell().Keep(c.keeper)
-	r := &o.message.request
-	r.Kind, r.Peer, r.Tag, r.Done = transport.Mprobing, source, tag, o
-	c.post(o.Operation(), r, o.cell())
-	return o.Future()
+	o := new(receipt[*Message])
+	o.request.Kind = transport.Mprobing
+	return o.receive(c, "Mprobe", source, tag, func(r *transport.Request) (*Message, error) {
+		s := r.Status
+		return &Message{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, comm: c, request: r}, nil
+	})
 }
 
 // Mrecv receives the message into buf (MPI_Imrecv), as Recv does.
 func Mrecv[T any](m *Message, buf []T) *future.Future[Status] {
 	const op = "Mrecv"
 	of := element.TypeOf[T]()
-	if of.Unfit != nil {
-		return refused[Status](m, mpiError(op, of.Unfit))
-	}
 	o := new(receipt[Status])
-	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
-	return o.redeem(m, op, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
+	o.request.Buf = element.Bytes(buf)
+	return o.redeem(m, op, of, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
 }
 
 // MrecvSlice receives the message into a new slice, as RecvSlice does.
 func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 	const op = "MrecvSlice"
 	of := element.TypeOf[T]()
-	if of.Unfit != nil {
-		return refused[[]T](m, mpiError(op, of.Unfit))
-	}
 	var room room[T]
 	o := new(receipt[[]T])
-	o.request.Alloc, o.request.Signature = room.alloc, of.Signature
-	return o.redeem(m, op, func(r *transport.Request) ([]T, error) {
+	o.request.Alloc = room.alloc
+	return o.redeem(m, op, of, func(r *transport.Request) ([]T, error) {
 		_, err := o.comm.status(op, r, of.Size)
 		return room.slice, err
 	})
@@ -69,20 +59,12 @@ func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 func MrecvValue[T any](m *Message) *future.Future[T] {
 	const op = "MrecvValue"
 	o := new(receipt[T])
-	o.request.Take, o.request.Signature = true, element.Value.Signature
-	return o.redeem(m, op, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
+	o.request.Take = true
+	return o.redeem(m, op, element.Value, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
 }
 
-// refused returns the future of a receive of m that is refused with bad.
-func refused[T any](m *Message, bad error) *future.Future[T] {
-	if m == nil {
-		return future.Failed[T](bad)
-	}
-	return failed[T](m.comm, bad)
-}
-
-// redeem receives m.
-func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Request) (T, error)) *future.Future[T] {
+// redeem receives m as elements of the given type.
+func (o *receipt[T]) redeem(m *Message, name string, of *element.Type, result func(*transport.Request) (T, error)) *future.Future[T] {
 	if m == nil {
 		return future.Failed[T](mpiErrorf(name, ClassOther, "nil message, expected one that Mprobe has taken"))
 	}
@@ -92,6 +74,8 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	epoch, err := c.begin(name)
 	switch {
 	case err != nil:
+	case of.Unfit != nil:
+		err = mpiError(name, of.Unfit)
 	case m.taken.Swap(true):
 		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d has been received already, expected one receive for each message", m.Source, m.Tag)
 	case m.request.Peer == ProcNull:
@@ -104,30 +88,7 @@ func (o *receipt[T]) redeem(m *Message, name string, result func(*transport.Requ
 	if err != nil {
 		return failed[T](c, err)
 	}
-	r.Epoch, r.Where, r.Done = epoch, m.request.Where, o
+	r.Epoch, r.Where, r.Signature, r.Done = epoch, m.request.Where, of.Signature, o
 	c.t.Mrecv(r)
 	return o.Future()
 }
-
-// mprobe is a pending Mprobe, and later its result.
-type mprobe struct {
-	future.Promise[*Message]
-	message Message
-}
-
-// Completed ends the operation.
-func (o *mprobe) Completed(r *transport.Request) {
-	m := &o.message
-	if r.Err != nil {
-		o.Complete(nil, m.comm.failure(o.Operation(), r.Err))
-		return
-	}
-	m.Source, m.Tag, m.Bytes = r.Status.Source, r.Status.Tag, r.Status.Bytes
-	o.Complete(m, nil)
-}
-
-func (o *mprobe) Operation() string   { return "Mprobe" }
-func (o *mprobe) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-func (o *mprobe) Awaited() bool       { return needsPeer(&o.message.request) || o.cell().Awaited() }
-func (o *mprobe) Acknowledged() bool  { return o.message.comm.othersAcknowledged() }
-func (o *mprobe) cancelling()         {}

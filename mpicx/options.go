@@ -128,9 +128,10 @@ func newOptions(opts []Option) *options {
 		o.environment = n
 	}
 	if s := os.Getenv("MPICX_DIAGNOSE"); s != "" {
-		var err error
-		if o.diagnoseOn, err = signalOf(s); err != nil {
-			o.err = err
+		var known bool
+		if o.diagnoseOn, known = diagnosis.Signals[s]; !known {
+			all := slices.Sorted(maps.Keys(diagnosis.Signals))
+			o.err = mpiErrorf("Run", ClassOther, "MPICX_DIAGNOSE=%q, expected one of %s", s, strings.Join(all, ", "))
 		}
 	}
 	for i, opt := range opts {
@@ -144,14 +145,6 @@ func newOptions(opts []Option) *options {
 		o.err = mpiErrorf("Run", ClassOther, "WithRespawn and WithSpares(%d), expected one of them", o.set.Spares)
 	}
 	return o
-}
-
-// signalOf returns the signal that MPICX_DIAGNOSE names.
-func signalOf(name string) (os.Signal, error) {
-	if s, ok := diagnosis.Signals[name]; ok {
-		return s, nil
-	}
-	return nil, mpiErrorf("Run", ClassOther, "MPICX_DIAGNOSE=%q, expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(diagnosis.Signals)), ", "))
 }
 
 // A Detector says how the processes of a job find out that a machine has fallen silent: Ring or

@@ -91,20 +91,23 @@ func begins[T any](c *Comm, op string, m ledger.Mode) (f *future.Future[T], end 
 
 // mismatched returns the error of an operation that a mismatch of collective calls has ended.
 func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
-	if e.Theirs.Kind() == signature.Refused {
-		return &MPIError{Op: op, Class: ClassOther, err: e,
-			Text: fmt.Sprintf("%v, collective call %d of %s, can't complete, because rank %d had a bad argument", e.Own, e.Number, c.name, e.Theirs.Call().Root)}
+	class, place := classOf(e), fmt.Sprintf("collective call %d of %s", e.Number, c.name)
+	var text string
+	switch {
+	case e.Theirs.Kind() == signature.Refused:
+		class = ClassOther
+		text = fmt.Sprintf("%v, %s, can't complete, because rank %d had a bad argument", e.Own, place, e.Theirs.Call().Root)
+	case e.Own.Kind().IsSpread() && e.Own.Call().Root != e.Theirs.Call().Root && e.Own.String() == e.Theirs.String():
+		class = ClassCount
+		text = fmt.Sprintf("%v, %s, with other counts than at rank %d, expected the same at all ranks", e.Own, place, e.Source)
+	default:
+		first, second := fmt.Sprintf("%v at rank %d", e.Own, c.rank), fmt.Sprintf("%v at rank %d", e.Theirs, e.Source)
+		if e.Source < c.rank {
+			first, second = second, first
+		}
+		text = fmt.Sprintf("%s, %s, both as %s, expected the same at all ranks", first, second, place)
 	}
-	if e.Own.Kind().IsSpread() && e.Own.Call().Root != e.Theirs.Call().Root && e.Own.String() == e.Theirs.String() {
-		return &MPIError{Op: op, Class: ClassCount, err: e,
-			Text: fmt.Sprintf("%v, collective call %d of %s, with other counts than at rank %d, expected the same at all ranks", e.Own, e.Number, c.name, e.Source)}
-	}
-	first, second := fmt.Sprintf("%v at rank %d", e.Own, c.rank), fmt.Sprintf("%v at rank %d", e.Theirs, e.Source)
-	if e.Source < c.rank {
-		first, second = second, first
-	}
-	return &MPIError{Op: op, Class: classOf(e), err: e,
-		Text: fmt.Sprintf("%s, %s, both as collective call %d of %s, expected the same at all ranks", first, second, e.Number, c.name)}
+	return &MPIError{Op: op, Class: class, Text: text, err: e}
 }
 
 // outOfStep returns the error of op after a mismatch of collective calls on c, or nil if there was

@@ -45,7 +45,7 @@ func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...
 	k.that(w != nil, ClassOther, "nil writer, expected at least one for this rank's lines")
 	own := label.Lines(c.rank, fmt.Appendf(nil, format, args...))
 	a := &collective.GatherAny{Send: own}
-	err := c.run(what, k.err, a, nil).Wait(ctx)
+	err := c.run(what, k.err, a).Wait(ctx)
 	if k.err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *Comm) Fprintf(ctx context.Context, w io.Writer, format string, args ...
 		if c.rank == 0 {
 			own, written = nil, write(w, slices.Concat(a.Parts...))
 		}
-		err = c.run(what, nil, c.chooser.Bcast(nil, nil, 0), nil).Wait(ctx)
+		err = c.run(what, nil, c.chooser.Bcast(nil, nil, 0)).Wait(ctx)
 	}
 	if err != nil && own != nil {
 		written = write(w, own)

@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -65,9 +66,6 @@ func RecvSliceStatus[T any](c *Comm, source, tag int) *future.Future[Received[[]
 }
 
 func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, Status) V) *future.Future[V] {
-	if c == nil {
-		return nowhere[V](op)
-	}
 	of := element.TypeOf[T]()
 	if of.Unfit != nil {
 		return failed[V](c, mpiError(op, of.Unfit))
@@ -113,7 +111,7 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	source := r.Peer // the request may be in use again once it has ended
 	var err error
 	if r.Epoch, err = c.begin(name); err == nil {
-		err = c.checkPoint(name, source, r.Tag, AnySource)
+		err = c.checkPoint(name, source, r.Tag, true)
 	} else {
 		cell.Keep(c.keeperAfter(err))
 	}
@@ -138,7 +136,7 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 	c.receiving(source)
 }
 
-// A receipt is a receive whose result is made of the message.
+// A receipt is a receive, or an Mprobe, whose result is made of the message.
 type receipt[T any] struct {
 	future.Promise[T]
 	comm    *Comm
@@ -148,10 +146,13 @@ type receipt[T any] struct {
 }
 
 func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](name)
+	}
 	o.comm, o.name, o.result = c, name, result
 	o.cell().Keep(c.keeper)
 	r := &o.request
-	r.Kind, r.Peer, r.Tag, r.Done = transport.Receiving, source, tag, o
+	r.Kind, r.Peer, r.Tag, r.Done = cmp.Or(r.Kind, transport.Receiving), source, tag, o
 	c.post(name, r, o.cell())
 	return o.Future()
 }
@@ -233,7 +234,7 @@ func (c *Comm) send(name string, b element.Buffer, dest, tag int, mode transport
 	}
 	epoch, err := c.begin(name)
 	if err == nil {
-		err = c.checkPoint(name, dest, tag, 0)
+		err = c.checkPoint(name, dest, tag, false)
 	}
 	if err != nil {
 		return failed[Status](c, err)

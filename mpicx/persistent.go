@@ -48,12 +48,8 @@ func newPersistent[T any](c *Comm, name string, kind transport.Kind, mode transp
 	if c == nil {
 		return p
 	}
-	least := 0
-	if kind == transport.Receiving {
-		least = AnySource
-	}
 	if p.bad = mpiError(name, p.buf.Unfit); p.bad == nil {
-		p.bad = c.checkPoint(name, peer, tag, least)
+		p.bad = c.checkPoint(name, peer, tag, kind == transport.Receiving)
 	}
 	return p
 }

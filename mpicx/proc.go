@@ -105,9 +105,9 @@ func (p *proc) wrong() error {
 }
 
 // locked calls f with mu held and returns its result.
-func locked[T any](p *proc, f func() T) T {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func locked[T any](mu *sync.Mutex, f func() T) T {
+	mu.Lock()
+	defer mu.Unlock()
 	return f()
 }
 
@@ -129,7 +129,7 @@ func (p *proc) lookAgain() {
 // hasErrors says whether c has an error, or an error of c is under way. Such an error excuses
 // the messages and failed futures that the program has left on c.
 func (p *proc) hasErrors(c *ledger.Comm) bool {
-	return locked(p, func() bool { return c.Broken() || c.Disturbed() })
+	return locked(&p.mu, func() bool { return c.Broken() || c.Disturbed() })
 }
 
 func (p *proc) newPlace() *waiting.Place {

@@ -91,30 +91,32 @@ func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[s
 }
 
 func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, root int) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}](kind.String())
-	}
-	k := checkReduction[T](kind, op)
-	k.root(root, c)
-	if c.Rank() == root {
-		k.length("recv", len(recv), len(send))
-		same(&k, send, recv)
-	} else {
-		recv = nil
-	}
-	r := c.newRun()
-	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.code, root, len(send)).Word(), k.err, c.chooser.Reduce(&r.kept, &v, root), alone(c.size, op.code, recv))
+	return c.start(reducing[T](kind, op.code, root, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
+		defined[T](&r.check, op)
+		r.root(root, c)
+		if c.rank == root {
+			fill(r, send, recv)
+		} else {
+			recv = nil
+		}
+		r.finish = alone(c.size, op.code, recv)
+		v := values(send, recv, op)
+		return c.chooser.Reduce(&r.kept, &v, root)
+	})
 }
 
-// checkReduction checks the operation, and the elements of a reduction by a function.
-func checkReduction[T any](kind signature.Kind, op reduction) check {
-	k := check{op: kind.String()}
+// unfit returns why elements of type T can't be those of a reduction, or nil.
+func unfit[T any](op reduction) error {
 	if op.code == funcOp {
-		k.err = mpiError(k.op, element.TypeOf[T]().Pointers)
+		return element.TypeOf[T]().Pointers
 	}
-	defined[T](&k, op)
-	return k
+	return nil
+}
+
+// fill checks the buffers of a rank that gets the result.
+func fill[T any](r *collectiveRun, send, recv []T) {
+	r.length("recv", len(recv), len(send))
+	same(&r.check, send, recv)
 }
 
 // defined checks that an operation is defined on T.
@@ -158,15 +160,13 @@ func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}
 }
 
 func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}](kind.String())
-	}
-	k := checkReduction[T](kind, op)
-	k.length("recv", len(recv), len(send))
-	same(&k, send, recv)
-	r := c.newRun()
-	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Allreduce(&r.kept, &v), alone(c.size, op.code, recv))
+	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
+		defined[T](&r.check, op)
+		fill(r, send, recv)
+		r.finish = alone(c.size, op.code, recv)
+		v := values(send, recv, op)
+		return c.chooser.Allreduce(&r.kept, &v)
+	})
 }
 
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
@@ -181,19 +181,17 @@ func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
 }
 
 func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, exclusive bool) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}](kind.String())
-	}
-	k := checkReduction[T](kind, op)
-	k.length("recv", len(recv), len(send))
-	same(&k, send, recv)
-	ranks := c.rank // that the result combines
-	if !exclusive {
-		ranks++
-	}
-	r := c.newRun()
-	v := values(send, recv, op)
-	return r.start(reducing[T](kind, op.code, 0, len(send)).Word(), k.err, c.chooser.Scan(&r.kept, &v, exclusive), alone(ranks, op.code, recv))
+	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
+		defined[T](&r.check, op)
+		fill(r, send, recv)
+		ranks := c.rank // that the result combines
+		if !exclusive {
+			ranks++
+		}
+		r.finish = alone(ranks, op.code, recv)
+		v := values(send, recv, op)
+		return c.chooser.Scan(&r.kept, &v, exclusive)
+	})
 }
 
 // ReduceScatter is Reduce whose result is spread: rank r gets counts[r] elements of it, behind
@@ -206,39 +204,28 @@ func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *futu
 // ReduceScatterBlock is ReduceScatter of as many elements to each rank: recv has the same
 // length at all of them, and send is Size times as long (MPI_Ireduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return reduceScatterBlock(c, signature.ReduceScatterBlock, send, recv, predefined[T](op))
-}
-
-func reduceScatterBlock[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}](kind.String())
-	}
-	k := check{op: kind.String()}
-	k.length("send", len(send), c.size*len(recv))
-	if k.err != nil {
-		return c.run(call{Kind: kind}, k.err, nil, nil)
-	}
-	return reduceScatter(c, kind, send, recv, slices.Repeat([]int{len(recv)}, c.size), op)
+	return reduceScatter(c, signature.ReduceScatterBlock, send, recv, nil, predefined[T](op))
 }
 
 func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction) *future.Future[struct{}] {
-	if c == nil {
-		return nowhere[struct{}](kind.String())
-	}
-	k := checkReduction[T](kind, op)
-	k.counts("recv", counts, len(send), c)
-	if k.err == nil {
-		k.length("recv", len(recv), counts[c.rank])
-		inPlace(&k, "recv", recv, "send", send, 0, before(counts, c.rank))
-	}
-	what := reducing[T](kind, op.code, 0, len(send))
-	if k.err != nil {
-		return c.run(what, k.err, nil, nil)
-	}
-	r := c.newRun()
-	v, parts := values(send, recv, op), partsOf[T](&r.kept, counts)
-	what.Root = parts.Digest()
-	return r.start(what.Word(), nil, c.chooser.ReduceScatter(&r.kept, &v, parts), alone(c.size, op.code, recv))
+	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
+		defined[T](&r.check, op)
+		if kind == signature.ReduceScatterBlock || kind == signature.ReduceScatterBlockFunc {
+			r.length("send", len(send), c.size*len(recv))
+			counts = slices.Repeat([]int{len(recv)}, c.size)
+		}
+		r.counts("recv", counts, len(send), c)
+		if r.err == nil {
+			r.length("recv", len(recv), counts[c.rank])
+			inPlace(&r.check, "recv", recv, "send", send, 0, before(counts, c.rank))
+		}
+		if r.err != nil {
+			return nil
+		}
+		r.finish = alone(c.size, op.code, recv)
+		v := values(send, recv, op)
+		return c.chooser.ReduceScatter(&r.kept, &v, partsOf[T](r, counts))
+	})
 }
 
 // ReduceFunc is Reduce with a function instead of an Op, as the other operations with Func or Value
@@ -312,5 +299,5 @@ func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, 
 
 // ReduceScatterBlockFunc is ReduceScatterBlock with a function.
 func ReduceScatterBlockFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return reduceScatterBlock(c, signature.ReduceScatterBlockFunc, send, recv, byUser(op))
+	return reduceScatter(c, signature.ReduceScatterBlockFunc, send, recv, nil, byUser(op))
 }

@@ -21,10 +21,6 @@ type registry struct {
 
 var _ transport.Listener = (*registry)(nil)
 
-func newRegistry() *registry {
-	return &registry{calls: couple.NewRegistry(), failed: make(map[uint64]func())}
-}
-
 // feed gives the rank's couple.Registry an input, and has its messages sent.
 func (g *registry) feed(input func(*couple.Registry)) {
 	g.mu.Lock()

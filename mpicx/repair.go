@@ -31,10 +31,7 @@ import (
 // With the black channel, which survives no death, Agree and AgreeFailed are the same as long as
 // the communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
 func (c *Comm) Agree(flag int) *future.Future[int] {
-	if c == nil {
-		return nowhere[int]("Agree")
-	}
-	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag, Acked: c.acknowledged()}, agreedOn)
+	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag}, agreedOn)
 }
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
@@ -149,7 +146,10 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	c.notInReduction("begins", proposal.Call.String())
 	f, end := begins[T](c, proposal.Call.String(), ledger.TakeToRepair)
 	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
-	if proposal.Call == errchan.Replace {
+	switch proposal.Call {
+	case errchan.Agree:
+		r.proposal.Acked = c.acknowledged()
+	case errchan.Replace:
 		r.call = c.root().lineage.replaces.Begin()
 	}
 	// If this rank has unwound and not waited for the verdict (C1), the repair begins after the
@@ -199,11 +199,11 @@ func (r *repairing[T]) start() {
 // on a broken communicator tells it. But other ranks may have been told it instead of c's own
 // error, and then they do not repair c (D2).
 func (c *Comm) untoldAbove() error {
-	_, err := c.look(ledger.PeekToRepair)
+	_, err := c.lookIn(context.Background(), ledger.PeekToRepair, nil)
 	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
 		return err
 	}
-	if e := locked(c.proc, c.ledger.UntoldAbove); e != nil {
+	if e := locked(&c.proc.mu, c.ledger.UntoldAbove); e != nil {
 		return e.Face
 	}
 	return nil
@@ -216,7 +216,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 	}
 	r.comm.learn(d.Dead)
 	if slices.Contains(d.Dead, r.comm.rank) {
-		r.fail(leftBehind(r.proposal.Call.String()))
+		r.fail(mpiError(r.proposal.Call.String(), errLeftBehind))
 		return
 	}
 	if err := mismatch(r.proposal.Call.String(), r.proposal.Call, d); err != nil {
@@ -378,5 +378,6 @@ func (b *ballot) counted(err error) {
 
 // await waits for the error because of which some rank has said no.
 func (b *ballot) await() {
-	b.comm.receiveError("Agree", b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)), func(err error) { b.done(nil, err) })
+	w := &onlyError{name: "Agree", done: func(err error) { b.done(nil, err) }}
+	b.comm.receiveError(w, b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)))
 }

@@ -42,7 +42,7 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 		return failed[*Comm](c, notReplaceable(c))
 	}
 	l := c.root().lineage
-	proposal := errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: l.lost()}
+	proposal := errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: locked(&l.mu, l.rescue.Lost)}
 	return repair(c, proposal, func(r *repairing[*Comm], d *errchan.Decision) {
 		call := r.call
 		r.call = 0
@@ -103,25 +103,10 @@ func newLineage(root *Comm, j *job) *lineage {
 }
 
 // membership returns the membership of the newest communicator.
-func (l *lineage) membership() *rescue.Membership {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rescue.Newest()
-}
-
-// lost returns the note of a proposal to Replace.
-func (l *lineage) lost() []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rescue.Lost()
-}
+func (l *lineage) membership() *rescue.Membership { return locked(&l.mu, l.rescue.Newest) }
 
 // last returns the newest communicator.
-func (l *lineage) last() *Comm {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.newest
-}
+func (l *lineage) last() *Comm { return locked(&l.mu, func() *Comm { return l.newest }) }
 
 // succeed makes c, which has the newest membership, the newest communicator.
 func (l *lineage) succeed(c *Comm) {
@@ -179,14 +164,6 @@ func (l *lineage) join(m *rescue.Membership) (*Comm, error) {
 
 // isSpare says whether the rank begins parked: it is a spare or a fresh rank.
 func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.workers) }
-
-// isForsaken says whether this is a spare or a fresh rank whose program ends, and which then counts
-// as dead.
-func (l *lineage) isForsaken() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.rescue.Forsaken()
-}
 
 // world returns the communicator that the rank's program begins with. A spare or a fresh rank waits
 // here, and gets nil if no Replace takes it.

@@ -105,16 +105,15 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
-			if errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = root.untoldMismatch()
+			if err := root.untoldMismatch(); err != nil && errs[rank] == nil && processes == (root.proc.driver != nil) {
+				errs[rank] = err
 			}
 		}
 	}
 	differ(false)
-	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
-			o.set.Left(rank, root.left())
+			o.set.Left(rank, root.leftovers())
 		}
 	}
 	for root := range roots {
@@ -122,7 +121,6 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	}
 	err = j.end()
 	differ(true)
-	maps.DeleteFunc(errs, func(_ int, err error) bool { return err == nil })
 	switch {
 	case len(errs) == 0 && j.unfit != nil: // this process has no rank of the world
 		return errors.Join(j.unfit, err)
@@ -267,7 +265,7 @@ func (c *Comm) leave(err error) {
 // must count the rank as dead, as they do if it is forsaken.
 func (c *Comm) end(failed bool) {
 	p := c.proc
-	if p.stage.Store(stageEnded); failed || c.lineage.isForsaken() {
+	if p.stage.Store(stageEnded); failed || locked(&c.lineage.mu, c.lineage.rescue.Forsaken) {
 		p.stage.Store(stageFailed)
 	}
 	if p.keeps {

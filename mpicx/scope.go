@@ -29,10 +29,7 @@ import (
 // One that outlives fn gets the error from what it waits for with the context of fn, and must not
 // begin operations. What a goroutine throws ends the process, unless it defers future.Catch.
 func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
-	if err := c.readyFor("Try", ctx, fn); err != nil {
-		return err
-	}
-	s, err := c.enterScope(ctx, false)
+	s, err := c.enter("Try", ctx, fn, false)
 	if err != nil {
 		return err
 	}
@@ -41,6 +38,18 @@ func (c *Comm) Try(ctx context.Context, fn func(context.Context) error) error {
 		err = c.outOfStep("Try")
 	}
 	return s.leave("Try", err)
+}
+
+// enter opens the scope of a call of fn, or returns why it is refused.
+func (c *Comm) enter(op string, ctx context.Context, fn func(context.Context) error, guard bool) (*scope, error) {
+	err := c.ready(op, ctx)
+	if err == nil && fn == nil {
+		err = mpiErrorf(op, ClassOther, nilFunction)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.enterScope(ctx, guard)
 }
 
 // Throw panics with err as a future.Thrown. The nearest Try, TryAll or Guard of this goroutine
@@ -152,9 +161,7 @@ func (s *scope) leave(op string, err error) error {
 // isPast says whether e is an error of c itself that a scope of this rank has already handled. If a
 // function returns e nevertheless, the scope around it treats e as this rank's own error.
 func (c *Comm) isPast(e *ledger.Error) bool {
-	c.proc.mu.Lock()
-	defer c.proc.mu.Unlock()
-	return e.IsPast(&c.ledger)
+	return locked(&c.proc.mu, func() bool { return e.IsPast(&c.ledger) })
 }
 
 // isAbove says whether err is an error of an ancestor of e's communicator. Such an error concerns
@@ -214,10 +221,7 @@ func (s *scope) because(err error) error {
 // itself waits for nobody: Guard returns the error that fn returned or threw. Panics other than
 // thrown errors pass through. Like Try, Guard catches only what is thrown in its own goroutine.
 func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err error) {
-	if err := c.readyFor("Guard", ctx, fn); err != nil {
-		return err
-	}
-	s, err := c.enterScope(ctx, true)
+	s, err := c.enter("Guard", ctx, fn, true)
 	if err != nil {
 		return err
 	}
@@ -234,9 +238,7 @@ func (c *Comm) Guard(ctx context.Context, fn func(context.Context) error) (err e
 // orCorruption returns the corruption that has ended the Guard, with err, if it is known. A rank
 // that unwinds waits for no other rank (C1).
 func (s *scope) orCorruption(err error) error {
-	s.comm.proc.mu.Lock()
-	e, _ := s.entry.Failure()
-	s.comm.proc.mu.Unlock()
+	e := s.known()
 	if e == nil || s.comm.isAbove(err, e) {
 		return err
 	}

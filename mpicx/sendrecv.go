@@ -29,8 +29,8 @@ func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, 
 		return failed[Status](c, mpiError(op, bad))
 	}
 	o := &sendrecv{comm: c, size: in.Size}
-	o.send = transport.Request{Buf: out.Bytes, Signature: out.Signature, Peer: dest, Tag: sendTag, Done: (*sendHalf)(o)}
-	o.recv = transport.Request{Buf: in.Bytes, Signature: in.Signature, Peer: source, Tag: recvTag, Done: (*recvHalf)(o), Private: transport.Private{Kind: transport.Receiving}}
+	o.send = transport.Request{Buf: out.Bytes, Signature: out.Signature, Peer: dest, Tag: sendTag, Done: o}
+	o.recv = transport.Request{Buf: in.Bytes, Signature: in.Signature, Peer: source, Tag: recvTag, Done: recvHalf{o}, Private: transport.Private{Kind: transport.Receiving}}
 	if element.Overlap(o.send.Buf, o.recv.Buf) {
 		o.send.Buf, o.send.Mode = slices.Clone(o.send.Buf), transport.Shared
 	}
@@ -55,7 +55,7 @@ func (o *sendrecv) start() *future.Future[Status] {
 	o.cell().Keep(c.keeper)
 	epoch, err := c.begin("Sendrecv")
 	if err == nil {
-		err = cmp.Or(c.checkPoint("Sendrecv", o.send.Peer, o.send.Tag, 0), c.checkPoint("Sendrecv", o.recv.Peer, o.recv.Tag, AnySource))
+		err = cmp.Or(c.checkPoint("Sendrecv", o.send.Peer, o.send.Tag, false), c.checkPoint("Sendrecv", o.recv.Peer, o.recv.Tag, true))
 	}
 	if err != nil {
 		return failed[Status](c, err)
@@ -64,7 +64,7 @@ func (o *sendrecv) start() *future.Future[Status] {
 	o.pending.Store(2)
 	if source := o.recv.Peer; source == ProcNull {
 		o.recv.Status = transport.Status{Source: ProcNull, Tag: AnyTag}
-		o.recv.Done.Completed(&o.recv)
+		o.Completed(&o.recv)
 	} else {
 		c.t.Irecv(&o.recv)
 		c.receiving(source)
@@ -100,50 +100,30 @@ func (o *sendrecv) ended(err error) {
 	}
 }
 
-// doom notes a half that has failed because a rank has died or returned.
-func (o *sendrecv) doom(err error) {
-	if isLoss(err) {
+// Completed ends a half. If it has failed because a rank has died or returned, the other half is
+// cancelled.
+func (o *sendrecv) Completed(r *transport.Request) {
+	cause := r.Err
+	if r == &o.send {
+		o.ended(o.comm.failure("Sendrecv", cause))
+	} else {
+		var err error
+		o.status, err = o.comm.status("Sendrecv", r, o.size)
+		o.ended(err)
+	}
+	switch cause.(type) {
+	case *transport.DeadError, *transport.LeftError:
 		o.doomed.Store(true)
 		o.cancelIfDoomed()
 	}
 }
 
-// isLoss says whether a request has ended because it needs a rank that has died or returned.
-func isLoss(err error) bool {
-	switch err.(type) {
-	case *transport.DeadError, *transport.LeftError:
-		return true
-	}
-	return false
-}
-
+func (o *sendrecv) Operation() string   { return "Sendrecv" }
 func (o *sendrecv) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *sendrecv) Awaited() bool       { return needsPeer(&o.send) }
 
-type sendHalf sendrecv
+// A recvHalf is the Sendrecv for its receive, which may be from AnySource.
+type recvHalf struct{ *sendrecv }
 
-// Completed ends the send.
-func (h *sendHalf) Completed(r *transport.Request) {
-	o, cause := (*sendrecv)(h), r.Err
-	o.ended(o.comm.failure("Sendrecv", cause))
-	o.doom(cause)
-}
-
-func (h *sendHalf) Operation() string   { return "Sendrecv" }
-func (h *sendHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
-func (h *sendHalf) Awaited() bool       { return needsPeer(&h.send) }
-
-type recvHalf sendrecv
-
-// Completed ends the receive.
-func (h *recvHalf) Completed(r *transport.Request) {
-	o, cause := (*sendrecv)(h), r.Err
-	var err error
-	o.status, err = o.comm.status("Sendrecv", r, o.size)
-	o.ended(err)
-	o.doom(cause)
-}
-
-func (h *recvHalf) Operation() string   { return "Sendrecv" }
-func (h *recvHalf) cell() *waiting.Cell { return (*sendrecv)(h).cell() }
-func (h *recvHalf) Awaited() bool       { return needsPeer(&h.recv) || h.cell().Awaited() }
-func (h *recvHalf) Acknowledged() bool  { return h.comm.othersAcknowledged() }
+func (h recvHalf) Awaited() bool      { return needsPeer(&h.recv) || h.cell().Awaited() }
+func (h recvHalf) Acknowledged() bool { return h.comm.othersAcknowledged() }

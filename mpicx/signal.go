@@ -88,7 +88,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	case v != nil:
 		return c.interrupted(ctx, "Signal", v)
 	}
-	over = locked(c.proc, func() error { // another goroutine was told of it, or has ended the Try
+	over = locked(&c.proc.mu, func() error { // another goroutine was told of it, or has ended the Try
 		switch {
 		case late:
 			return with(cmp.Or(c.proc.overBy(ctx), c.ledger.Last()), err)

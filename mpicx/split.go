@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
@@ -52,7 +52,7 @@ func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choi
 	if bad != nil {
 		mine.color = badColor
 	}
-	gather := &collective.AllgatherShared{Send: mine.encode()}
+	gather := &collective.AllgatherShared{Send: element.Bytes([]choice{mine})}
 	return assembled(c, kind, calls, gather, bad, func() (*part, error) {
 		parts, err := c.partition(gather.All)
 		if err != nil {
@@ -68,20 +68,6 @@ func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choi
 type choice struct {
 	color, key  int
 	about, size uint64
-}
-
-// encode returns a choice in 8 bytes for each field.
-func (m choice) encode() (b []byte) {
-	for _, word := range []uint64{uint64(m.color), uint64(m.key), m.about, m.size} {
-		b = binary.LittleEndian.AppendUint64(b, word)
-	}
-	return b
-}
-
-// readChoice returns the choice of a rank.
-func readChoice(all []byte, rank int) choice {
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(all[32*rank+8*i:]) }
-	return choice{int(word(0)), int(word(1)), word(2), word(3)}
 }
 
 // partitions has the result for choices that ranks of this process share, as long as one of them
@@ -106,9 +92,8 @@ func (c *Comm) partition(choices []byte) (map[int]*part, error) {
 func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
 	parts := make(map[int]*part)
 	all := make([]choice, c.size)
-	for r := range all {
-		m := readChoice(choices, r)
-		all[r] = m
+	copy(element.Bytes(all), choices)
+	for r, m := range all {
 		switch {
 		case m.color == Undefined:
 			continue

@@ -25,10 +25,7 @@ import (
 // some ranks and the error of the death at others; the former get that error from their next
 // operation. Call Agree where the difference matters.
 func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error {
-	if err := c.readyFor("TryAll", ctx, fn); err != nil {
-		return err
-	}
-	s, err := c.enterScope(ctx, false)
+	s, err := c.enter("TryAll", ctx, fn, false)
 	if err != nil {
 		return err
 	}
@@ -144,6 +141,7 @@ func (v *vote) count() error {
 func (v *vote) verdict(ctx context.Context) error {
 	f, p := future.New[struct{}]()
 	waiting.Of(f).Keep(&keeper{Comm: v.comm, call: "TryAll", mode: ledger.Take})
-	v.comm.receiveError("TryAll", v.epoch, v.tag, func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) })
+	done := func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) }
+	v.comm.receiveError(&onlyError{name: "TryAll", done: done}, v.epoch, v.tag)
 	return f.Wait(ctx)
 }

@@ -13,9 +13,6 @@ import (
 // The Count of its Status is the number of encoded bytes. [Send] is faster for slices of types
 // without pointers.
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
-	if c == nil {
-		return nowhere[Status]("SendValue")
-	}
 	b, err := element.Encode(v)
 	if err != nil {
 		return failed[Status](c, mpiError("SendValue", err))
@@ -35,9 +32,6 @@ func RecvValueStatus[T any](c *Comm, source, tag int) *future.Future[Received[T]
 }
 
 func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Status) V) *future.Future[V] {
-	if c == nil {
-		return nowhere[V](op)
-	}
 	o := new(receipt[V])
 	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
@@ -60,18 +54,14 @@ func valueOf[T any](op string, r *transport.Request) (T, error) {
 
 // BcastValue returns v of rank root at every rank.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
-	const op = "BcastValue"
-	if c == nil {
-		return nowhere[T](op)
-	}
-	k := check{op: op}
+	k := check{op: "BcastValue"}
 	k.root(root, c)
 	a := &collective.BcastAny{Root: root}
-	if c.Rank() == root {
+	if c.is(root) {
 		a.Buf = encoded(&k, v)
 	}
 	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
-		if c.Rank() == root {
+		if c.is(root) {
 			return v, nil
 		}
 		return element.Decode[T](a.Buf)
@@ -80,11 +70,7 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 
 // GatherValue returns v of all ranks, in rank order, at rank root, and nil at the others.
 func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
-	const op = "GatherValue"
-	if c == nil {
-		return nowhere[[]T](op)
-	}
-	k := check{op: op}
+	k := check{op: "GatherValue"}
 	k.root(root, c)
 	a := &collective.GatherAny{Root: root, Send: encoded(&k, v)}
 	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
@@ -93,14 +79,10 @@ func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 // ScatterValue returns at each rank its element of vs of rank root, which has one for each
 // rank. At other ranks vs is not used.
 func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
-	const op = "ScatterValue"
-	if c == nil {
-		return nowhere[T](op)
-	}
-	k := check{op: op}
+	k := check{op: "ScatterValue"}
 	k.root(root, c)
 	a := &collective.ScatterAny{Root: root}
-	if c.rank == root {
+	if c.is(root) {
 		k.length("vs", len(vs), c.size)
 		a.Parts = make([][]byte, c.size)
 	}
@@ -114,11 +96,7 @@ func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 
 // AllgatherValue returns v of all ranks, in rank order, at every rank.
 func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
-	const op = "AllgatherValue"
-	if c == nil {
-		return nowhere[[]T](op)
-	}
-	k, a := check{op: op}, &collective.AllgatherAny{}
+	k, a := check{op: "AllgatherValue"}, &collective.AllgatherAny{}
 	a.Send = encoded(&k, v)
 	return runValue(c, call{Kind: signature.AllgatherValue}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
@@ -131,65 +109,50 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 // every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
 // func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
 func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("AllreduceValue")
-	}
-	return reduceValue(c, call{Kind: signature.AllreduceValue}, v, op, c.size, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Allreduce(nil, &r)
-	})
+	return reduceValue(c, signature.AllreduceValue, v, op, 0)
 }
 
 // ReduceValue is AllreduceValue whose result only rank root gets. The others get the zero
 // value.
 func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ReduceValue")
-	}
-	ranks := 0
-	if c.rank == root {
-		ranks = c.size
-	}
-	return reduceValue(c, call{Kind: signature.ReduceValue, Root: root}, v, op, ranks, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Reduce(nil, &r, root)
-	})
+	return reduceValue(c, signature.ReduceValue, v, op, root)
 }
 
 // ScanValue combines v of ranks 0 to this one.
 func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ScanValue")
-	}
-	return reduceValue(c, call{Kind: signature.ScanValue}, v, op, c.rank+1, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, &r, false)
-	})
+	return reduceValue(c, signature.ScanValue, v, op, 0)
 }
 
 // ExscanValue combines v of the ranks before this one. Rank 0 gets the zero value.
 func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	if c == nil {
-		return nowhere[T]("ExscanValue")
-	}
-	return reduceValue(c, call{Kind: signature.ExscanValue}, v, op, c.rank, func(r collective.Reduction) collective.Algorithm {
-		return c.chooser.Scan(nil, &r, true)
-	})
+	return reduceValue(c, signature.ExscanValue, v, op, 0)
 }
 
-// reduceValue starts a reduction whose result at this rank combines the values of ranks 0 to
-// ranks-1; if ranks is 0 it is the zero value. Values that have pointers are gathered at the
-// root, or at every rank if the reduction has no root.
-func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, algorithm func(collective.Reduction) collective.Algorithm) *future.Future[T] {
-	k := check{op: what.Kind.String()}
-	if what.Kind == signature.ReduceValue {
-		k.root(what.Root, c)
+// reduceValue starts a reduction of values.
+func reduceValue[T any](c *Comm, kind signature.Kind, v T, op func(a, b T) T, root int) *future.Future[T] {
+	if c == nil {
+		return nowhere[T](kind.String())
 	}
-	apply, of := byUser(op), element.TypeOf[T]()
+	k, what, apply := check{op: kind.String()}, call{Kind: kind, Root: root}, byUser(op)
+	k.root(root, c)
 	defined[T](&k, apply)
+	of := element.TypeOf[T]()
 	if of.Pointers != nil {
-		return combineValues(c, what, k, v, op, ranks)
+		return combineValues(c, what, k, v, op)
 	}
 	what.Of = of.Element
 	b := &[2]T{v} // and the result
-	a := algorithm(values(b[:1], b[1:], apply))
+	data := values(b[:1], b[1:], apply)
+	var a collective.Algorithm
+	switch kind {
+	case signature.AllreduceValue:
+		a = c.chooser.Allreduce(nil, &data)
+	case signature.ReduceValue:
+		a = c.chooser.Reduce(nil, &data, root)
+	default:
+		a = c.chooser.Scan(nil, &data, kind == signature.ExscanValue)
+	}
+	ranks := c.combined(kind, root)
 	return runValue(c, what, k.err, a, func() (result T, _ error) {
 		if ranks > 0 {
 			result = b[1]
@@ -198,28 +161,47 @@ func reduceValue[T any](c *Comm, what call, v T, op func(a, b T) T, ranks int, a
 	})
 }
 
-func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T, ranks int) *future.Future[T] {
+// combined returns n if this rank's result of a reduction of values combines the values of ranks 0
+// to n-1. If n is 0, it is the zero value.
+func (c *Comm) combined(kind signature.Kind, root int) int {
+	switch {
+	case kind == signature.ScanValue:
+		return c.rank + 1
+	case kind == signature.ExscanValue:
+		return c.rank
+	case kind == signature.ReduceValue && c.rank != root:
+		return 0
+	}
+	return c.size
+}
+
+// combineValues is reduceValue of values that have pointers. They are gathered at the root, or at
+// every rank if the reduction has no root.
+func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T) *future.Future[T] {
 	what.Of = signature.Value
-	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root}}
+	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root, Send: encoded(&k, v)}}
 	var a collective.Algorithm = all
 	if what.Kind == signature.ReduceValue {
 		a = &all.GatherAny
 	}
-	all.Send = encoded(&k, v)
-	return runValue(c, what, k.err, a, func() (result T, _ error) {
-		if ranks == 0 {
-			return result, nil
-		}
-		values, err := element.DecodeAll[T](all.Parts[:ranks])
-		if err != nil {
-			return result, err
-		}
-		element.Call(func() {
-			result = values[0]
-			for _, v := range values[1:] {
-				result = op(result, v)
-			}
-		})
+	ranks := c.combined(what.Kind, what.Root)
+	return runValue(c, what, k.err, a, func() (T, error) { return combine(all.Parts, ranks, op) })
+}
+
+// combine combines the first n of the encoded values of all ranks.
+func combine[T any](parts [][]byte, n int, op func(a, b T) T) (result T, err error) {
+	if n == 0 {
 		return result, nil
+	}
+	values, err := element.DecodeAll[T](parts[:n])
+	if err != nil {
+		return result, err
+	}
+	element.Call(func() {
+		result = values[0]
+		for _, v := range values[1:] {
+			result = op(result, v)
+		}
 	})
+	return result, nil
 }

@@ -8,17 +8,15 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
-// look returns the error that the program is to be told, in mode m. If an error is not
-// resolved yet, it returns a channel that is closed when the caller should look again.
-func (c *Comm) look(m ledger.Mode) (wait <-chan struct{}, err error) {
-	return c.lookIn(context.Background(), m, nil)
-}
-
-// lookIn is like look, for a goroutine with the context ctx. If a scope of ctx is over and an error
-// has ended it, lookIn returns that error. If a scope of ctx is over without one, lookIn uses the
-// mode ledger.Read in place of Take, so it does not end the error that it returns. It returns
-// nothing to a Wait whose operation has ended with a verdict that is over, which is its result: end
-// returns what the operation has ended with, or nil. A caller without an operation passes nil.
+// lookIn returns the error that the program is to be told, in mode m, at a goroutine with the
+// context ctx. If an error is not resolved yet, it returns a channel that is closed when the caller
+// should look again.
+//
+// If a scope of ctx is over and an error has ended it, lookIn returns that error. If a scope of ctx
+// is over without one, lookIn uses the mode ledger.Read in place of Take, so it does not end the
+// error that it returns. It returns nothing to a Wait whose operation has ended with a verdict that
+// is over, which is its result: end returns what the operation has ended with, or nil. A caller
+// without an operation passes nil.
 func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
@@ -52,7 +50,7 @@ func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wai
 
 // untold returns the error that the next Wait would return, if it is resolved.
 func (c *Comm) untold() error {
-	_, err := c.look(ledger.Peek)
+	_, err := c.lookIn(context.Background(), ledger.Peek, nil)
 	return err
 }
 
@@ -63,7 +61,7 @@ func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, led
 // verdictFor is verdict for a Wait of mode m, with end as in lookIn. A reduction's function is told
 // no error, because it must not wait: the program is told by the Wait for the reduction.
 func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
-	if !c.ledger.NeedsLook() || locked(c.proc, func() bool { return c.isOver(end) }) {
+	if !c.ledger.NeedsLook() || locked(&c.proc.mu, func() bool { return c.isOver(end) }) {
 		return nil
 	}
 	c.notInReduction("waits", "for an operation")
@@ -77,7 +75,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) 
 		if err != nil || changed == nil {
 			return err
 		}
-		if err := c.awaitChange(ctx, changed); err != nil && !locked(c.proc, func() bool { return c.isOver(end) }) {
+		if err := c.awaitChange(ctx, changed); err != nil && !locked(&c.proc.mu, func() bool { return c.isOver(end) }) {
 			return err
 		}
 	}

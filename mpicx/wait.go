@@ -99,7 +99,7 @@ func (k *keeper) listen(in context.Context, nudged bool) (context.Context, *scop
 
 // endedBy says whether an error that ends the scope's context ends Waits on this communicator.
 func (k *keeper) endedBy(s *scope) bool {
-	return locked(s.comm.proc, func() bool {
+	return locked(&s.comm.proc.mu, func() bool {
 		return s.entry.Closed() || !k.isOf(s) || k.isApart(s) && s.comm.ledger.IsRevoked()
 	})
 }
@@ -168,7 +168,7 @@ func (k *keeper) Verdict(ctx context.Context, end func() error) error {
 
 // IsOver says whether err is a propagated error that a scope of this rank has dealt with.
 func (k *keeper) IsOver(err error) bool {
-	return locked(k.proc, func() bool { return k.isOver(func() error { return err }) })
+	return locked(&k.proc.mu, func() bool { return k.isOver(func() error { return err }) })
 }
 
 func (k *keeper) TryVerdict(end func() error) (bool, error) {

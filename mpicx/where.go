@@ -67,7 +67,8 @@ func isAwaited(r *transport.Request) (awaited, known bool) {
 		_, awaited = x.Ender().(ender) // it belongs to TryAll, which waits at once
 		return awaited, awaited
 	}
-	_, awaited = r.Done.(*onlyError)
+	w, ok := r.Done.(*onlyError)
+	awaited = ok && !w.aside
 	return awaited, awaited
 }
 

@@ -1,8 +1,8 @@
 package diagnosis
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,19 +13,32 @@ type Group struct {
 	Text  string
 }
 
+// Groups collects ranks by their texts. The groups are in the order in which the texts came.
+type Groups struct {
+	All []Group
+	at  map[string]int
+}
+
+// Add adds a rank, which is not less than the ranks that were added with the same text before.
+func (g *Groups) Add(rank int, text string) {
+	at, known := g.at[text]
+	if !known {
+		if g.at == nil {
+			g.at = make(map[string]int)
+		}
+		at = len(g.All)
+		g.at[text], g.All = at, append(g.All, Group{Text: text})
+	}
+	g.All[at].Ranks = append(g.All[at].Ranks, rank)
+}
+
 // Grouped returns the texts by groups, in the order of their first ranks.
 func Grouped(said map[int]string) []Group {
-	ranks := make(map[string][]int)
-	for r, text := range said {
-		ranks[text] = append(ranks[text], r)
+	var g Groups
+	for _, r := range slices.Sorted(maps.Keys(said)) {
+		g.Add(r, said[r])
 	}
-	groups := make([]Group, 0, len(ranks))
-	for text, of := range ranks {
-		slices.Sort(of)
-		groups = append(groups, Group{of, text})
-	}
-	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.Ranks[0], b.Ranks[0]) })
-	return groups
+	return g.All
 }
 
 // Name names ranks, which are ascending: "rank 3", "ranks 0-2, 4-7".

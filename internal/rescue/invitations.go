@@ -25,11 +25,8 @@ type Machine struct {
 	ended map[int]bool // the ranks before this one that have said that their programs have ended
 	// worked says that the program of one of these had a place.
 	worked bool
-	// Of the ranks before this one that have not ended: the number of the living, which may still
-	// invite this one, and of the dead.
-	open, deadBefore int
-	offers           map[string]*offer // by invitation; those that a living rank has sent
-	out              errchan.Queue[Message]
+	offers map[string]*offer // by invitation; those that a living rank has sent
+	out    errchan.Queue[Message]
 }
 
 // An offer is an invitation that this rank has received. Of each living rank the last one counts.
@@ -66,7 +63,7 @@ const (
 // New returns the machine of one of size ranks, of which the first workers begin in the world.
 func New(rank, size, workers int) *Machine {
 	return &Machine{
-		rank: rank, size: size, workers: workers, newest: &Membership{Number: 1, next: workers}, open: rank,
+		rank: rank, size: size, workers: workers, newest: &Membership{Number: 1, next: workers},
 		dead: make(map[int]bool), ended: make(map[int]bool), offers: make(map[string]*offer),
 	}
 }
@@ -168,7 +165,6 @@ func (m *Machine) Receive(from int, payload []byte) *Fate {
 	case (kind == leaving || kind == unneeded) && from < m.rank && !m.ended[from]:
 		m.ended[from] = true
 		m.worked = m.worked || kind == leaving
-		*m.count(from)--
 	case kind == inviting && !m.dead[from]:
 		m.forget(from)
 		if m.offers[text] == nil {
@@ -189,20 +185,23 @@ func (m *Machine) Died(rank int) *Fate {
 		return nil
 	}
 	m.forget(rank)
-	if rank < m.rank && !m.ended[rank] {
-		m.open--
-		m.deadBefore++
-	}
 	m.dead[rank] = true
 	return m.fate()
 }
 
-// count returns the number, open or deadBefore, that counts a rank before this one.
-func (m *Machine) count(rank int) *int {
-	if m.dead[rank] {
-		return &m.deadBefore
+// before says whether all ranks before this one have ended or died, so that none can invite it any
+// more, and whether one of them has died and not ended.
+func (m *Machine) before() (gone, lost bool) {
+	if len(m.ended)+len(m.dead) < m.rank { // as most of the time
+		return false, false
 	}
-	return &m.open
+	for r := range m.rank {
+		if !m.ended[r] && !m.dead[r] {
+			return false, false
+		}
+		lost = lost || !m.ended[r]
+	}
+	return true, lost
 }
 
 // forget drops the offer of a rank.
@@ -244,10 +243,10 @@ func (m *Machine) decide() *Fate {
 			return &Fate{Membership: o.next}
 		}
 	}
-	switch {
-	case m.open > 0 || len(m.offers) > 0:
+	switch gone, lost := m.before(); {
+	case !gone || len(m.offers) > 0:
 		return nil
-	case m.deadBefore > 0 && !m.worked:
+	case lost && !m.worked:
 		return &Fate{Err: ErrAlone}
 	}
 	return &Fate{}

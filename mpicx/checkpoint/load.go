@@ -94,11 +94,11 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	s.loads++
 	from := make([]int, len(all)) // by rank: the rank that has what it wants; -1: none, or it wants nothing
 	for rank, o := range all {
-		from[rank] = provider(rank, len(all), func(r int) bool {
-			return all[r].Version == o.Request.Version && slices.Contains(all[r].Parts, o.Request.Part)
-		})
-		if from[rank] < 0 {
-			from[rank] = provider(rank, len(all), func(r int) bool { return s.file(all[r].Files, o.Request) != nil })
+		inMemory := func(of offer) bool {
+			return of.Version == o.Request.Version && slices.Contains(of.Parts, o.Request.Part)
+		}
+		if from[rank] = provider(rank, all, inMemory); from[rank] < 0 {
+			from[rank] = provider(rank, all, func(of offer) bool { return s.file(of.Files, o.Request) != nil })
 		}
 	}
 	return s.serve(ctx, all, from)
@@ -106,16 +106,11 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 
 // provider returns the rank that provides the data that a rank requests: that rank itself if it has
 // them, or else the lowest rank that has. It returns -1 if there is none.
-func provider(rank, n int, has func(int) bool) int {
-	if has(rank) {
+func provider(rank int, all []offer, has func(offer) bool) int {
+	if has(all[rank]) {
 		return rank
 	}
-	for r := range n {
-		if has(r) {
-			return r
-		}
-	}
-	return -1
+	return slices.IndexFunc(all, has)
 }
 
 // file returns the file that has the requested variable. It prefers the file of a version that all

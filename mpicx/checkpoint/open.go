@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -61,7 +62,7 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	}
 	s := &Store{
 		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, hasOnce: -1,
-		stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
+		pending: future.Ready(struct{}{}), stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
 	}
 	if err := s.enter(ctx, from); err != nil {
 		abandon(ctx, own)
@@ -207,7 +208,7 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 // unreadable. It returns nil if there is no such version.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) (*slot, error) {
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
-	me.Slots, me.Lost, me.Err = from.describe((*slot).isGood), from.lost, textOf(me.err)
+	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
 		all, err := meet(ctx, s, "Open", me)
 		if err != nil {

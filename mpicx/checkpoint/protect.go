@@ -1,7 +1,6 @@
 package checkpoint
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,9 @@ import (
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
 // exchanges is the number of exchanges of a protection: the numbers of all ranks, the blob of
@@ -44,8 +45,8 @@ func (p *protection) run() error {
 
 func (p *protection) spread() error {
 	s, o := p.store, p.slot
-	numbers, err := p.maximum(p.numbers())
-	if err != nil {
+	numbers := p.numbers()
+	if err := p.maximum(numbers); err != nil {
 		return err
 	}
 	if p.filled {
@@ -196,24 +197,13 @@ func (p *protection) anyFailed(failed error) (bool, error) {
 	if failed != nil {
 		numbers[0] = 1
 	}
-	numbers, err := p.maximum(numbers)
+	err := p.maximum(numbers)
 	return numbers[0] > 0, err
 }
 
-// maximum returns the maxima of numbers over all ranks.
-func (p *protection) maximum(numbers []uint64) ([]uint64, error) {
-	le := binary.LittleEndian
-	acc := make([]byte, 8*len(numbers))
-	for i, n := range numbers {
-		le.PutUint64(acc[8*i:], n)
-	}
-	err := p.exchange(collective.AllreduceDoubling(collective.Reduction{Recv: acc, Op: func(dst, left, right []byte) {
-		for i := 0; i < len(dst); i += 8 {
-			le.PutUint64(dst[i:], max(le.Uint64(left[i:]), le.Uint64(right[i:])))
-		}
-	}}))
-	for i := range numbers {
-		numbers[i] = le.Uint64(acc[8*i:])
-	}
-	return numbers, err
+// maximum replaces numbers by their maxima over all ranks.
+func (p *protection) maximum(numbers []uint64) error {
+	return p.exchange(collective.AllreduceDoubling(collective.Reduction{
+		Recv: element.Bytes(numbers), Op: element.Predefined[uint64](signature.Max), Element: 8,
+	}))
 }

@@ -54,12 +54,10 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 
 // isReady says whether a Save can begin without waiting.
 func (s *Store) isReady(save *turn) bool {
-	if s.pending != nil {
-		select {
-		case <-s.pending.Done():
-		default:
-			return false
-		}
+	select {
+	case <-s.pending.Done():
+	default:
+		return false
 	}
 	return save.op.Epoch() == s.epoch && s.unsure == nil
 }
@@ -72,9 +70,7 @@ var errCopy = errors.New("checkpoint: the variables were not copied")
 // ends. It waits by Done, so the rank joins rounds meanwhile, and without a context, because an
 // error of the communicator ends everything that it waits for.
 func (s *Store) save(ctx context.Context, version int, all turns, before *future.Future[struct{}], ready chan<- *protection) error {
-	if before != nil {
-		<-before.Done()
-	}
+	<-before.Done()
 	save, agreement := all[0], all[1]
 	if save.op.Epoch() != s.epoch {
 		if err := s.agree(context.Background(), agreement); err != nil {
@@ -142,14 +138,11 @@ func (s *Store) holding(k key, held [][]int) holding {
 
 // free returns a slot that is not base, and forgets all others.
 func (s *Store) free() *slot {
-	var spare *slot
+	spare := new(slot)
 	for _, o := range s.slots {
 		if o != s.base && !o.lent {
 			spare = o
 		}
-	}
-	if spare == nil {
-		spare = new(slot)
 	}
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)

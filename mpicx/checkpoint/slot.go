@@ -81,9 +81,6 @@ const (
 	changing
 )
 
-func (s *slot) isGood() bool  { return s.good }
-func (s *slot) isWhole() bool { return s.Whole }
-
 // describe returns the holding of the slot, for other ranks.
 func (s *slot) describe() holding {
 	h := s.holding

@@ -1,10 +1,8 @@
 package checkpoint
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/gob"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -38,7 +37,7 @@ type Store struct {
 	vars []*variable
 	err  error // of Protect
 	once int   // number of Once variables that were protected
-	// pending is the last Save; nil: there was none.
+	// pending is the last Save; if there was none, it is done.
 	// Until it is done, its goroutine owns the fields below.
 	pending *future.Future[struct{}]
 
@@ -102,9 +101,6 @@ func (s *Store) of(which int) []*variable {
 // settle waits until the pending operation has ended. It does not take errors that the program is
 // to be told of: the next operation reports them.
 func (s *Store) settle(ctx context.Context) error {
-	if s.pending == nil {
-		return nil
-	}
 	return await(ctx, s.pending)
 }
 
@@ -160,12 +156,12 @@ func (all turns) pass() {
 // gather returns each rank's contribution. If it is ended by an error of the communicator, the
 // program is told of that by told.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(&v); err != nil {
+	mine, err := element.Encode(v)
+	if err != nil {
 		panic(err) // the types of contributions are ours
 	}
 	t.used = true
-	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: b.Bytes()}}
+	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: mine}}
 	var ended error
 	t.op.Exchange(a, func(err error) {
 		ended = err
@@ -177,11 +173,9 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	if ended != nil {
 		return nil, ended
 	}
-	all := make([]T, len(a.Parts))
-	for r, part := range a.Parts {
-		if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&all[r]); err != nil {
-			return nil, fmt.Errorf("checkpoint: from rank %d: %w", r, err)
-		}
+	all, err := element.DecodeAll[T](a.Parts)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	return all, nil
 }
@@ -218,7 +212,7 @@ func (s *Store) learn(all []inventory) {
 // agree agrees with all ranks which versions they have. base is the newest that counts at all
 // ranks.
 func (s *Store) agree(ctx context.Context, t *turn) error {
-	me := inventory{Slots: s.describe((*slot).isWhole), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
+	me := inventory{Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
 	all, err := gather(ctx, t, me)
 	if err != nil {
 		return err
@@ -234,10 +228,11 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// describe returns the holdings of the slots for which hold returns true.
-func (s *Store) describe(hold func(*slot) bool) (all []holding) {
+// describe returns the holdings of the slots that are whole. With parts, it returns those of all
+// slots that have the data of their versions.
+func (s *Store) describe(parts bool) (all []holding) {
 	for _, o := range s.slots {
-		if hold(o) {
+		if o.Whole || parts && o.good {
 			all = append(all, o.describe())
 		}
 	}

@@ -2,7 +2,6 @@ package distributed
 
 import (
 	"slices"
-	"sort"
 
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -26,7 +25,13 @@ type local struct {
 // the ghosts.
 func localize(rows *sparse.CSR, first int) *local {
 	l := &local{first: first}
-	l.findGhosts(rows)
+	for i := range rows.Rows {
+		cols, _ := rows.Row(i)
+		a, b := l.owned(cols, rows.Rows)
+		l.ghosts = append(append(l.ghosts, cols[:a]...), cols[b:]...)
+	}
+	slices.Sort(l.ghosts)
+	l.ghosts = slices.Clip(slices.Compact(l.ghosts))
 	l.split(rows)
 	return l
 }
@@ -36,16 +41,6 @@ func (l *local) owned(cols []int32, rows int) (a, b int) {
 	a, _ = slices.BinarySearch(cols, int32(l.first))
 	b, _ = slices.BinarySearch(cols[a:], int32(l.first+rows))
 	return a, a + b
-}
-
-func (l *local) findGhosts(rows *sparse.CSR) {
-	for i := range rows.Rows {
-		cols, _ := rows.Row(i)
-		a, b := l.owned(cols, rows.Rows)
-		l.ghosts = append(append(l.ghosts, cols[:a]...), cols[b:]...)
-	}
-	slices.Sort(l.ghosts)
-	l.ghosts = slices.Clip(slices.Compact(l.ghosts))
 }
 
 func (l *local) split(rows *sparse.CSR) {
@@ -103,12 +98,4 @@ func (l *local) entries() []sparse.Triplet {
 		}
 	}
 	return all
-}
-
-// between returns the range of the ghosts in columns lo to hi-1.
-func (l *local) between(lo, hi int) (a, b int) {
-	find := func(col int) int {
-		return sort.Search(len(l.ghosts), func(k int) bool { return int(l.ghosts[k]) >= col })
-	}
-	return find(lo), find(hi)
 }

@@ -77,9 +77,8 @@ func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *spars
 	m.ghosts = make([]float64, len(m.local.ghosts))
 
 	needed, asked := make([]int, size), make([]int, size)
-	for q := range size {
-		lo, hi := m.local.between(offsets[q], offsets[q+1])
-		needed[q] = hi - lo
+	for _, col := range m.local.ghosts {
+		needed[owner(offsets, col)]++
 	}
 	if err := mpicx.Alltoall(comm, needed, asked).Wait(ctx); err != nil {
 		return nil, err

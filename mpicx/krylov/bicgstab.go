@@ -30,12 +30,11 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 		rho, shadow2 = rr, rr
 	}
 
-	s := &State{X: x, R: r, P: p, Residual: relative(math.Sqrt(rr), normB)}
-	s.current = func(_ context.Context, xNow, rNow []float64) { copy(xNow, x); copy(rNow, r) }
+	s := &State{X: x, R: r, P: p, method: "bicgstab", opt: opt, normB: normB}
 	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rho, rr, shadow2}, r, p, shadow) }
-	limit := opt.limit(s.Residual)
 	pp, normA2 := dot(p, p), 0.0 // this rank's part of p·p, and a lower bound of ‖A·M⁻¹‖²
-	for !(math.Sqrt(rr) <= opt.Tol*normB) && s.Iter < opt.MaxIter {
+	_ = s.residual(math.Sqrt(rr))
+	for s.continues() {
 		phat := sys.precondition(ctx, phatBuf, p)
 		sys.A.Apply(ctx, v, phat)
 		d.parts[0], d.parts[1] = dotNorm(shadow, v)
@@ -60,7 +59,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 			omega = 0 // r ⟂ A·r, or r = 0: solved in the first half
 		}
 		if alpha == 0 && omega == 0 {
-			return s.broken("bicgstab", "the length of a step", 0, "another: the matrix is singular, or has eigenvalues on both sides of 0; try gmres")
+			return s.broken("the length of a step", 0, "another: the matrix is singular, or has eigenvalues on both sides of 0; try gmres")
 		}
 		rhoOld := rho
 		rho, rr = step(x, r, alpha, phat, omega, shat, t, shadow)
@@ -79,16 +78,11 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 			}
 		}
 
-		s.Iter++
-		s.Residual = relative(math.Sqrt(rr), normB)
-		if err := opt.observe(ctx, s); err != nil {
-			return Result{s.Iter, s.Residual, false}, err
-		}
-		if s.Residual > limit {
-			return s.diverged("bicgstab", limit)
+		if err := s.iterated(ctx, math.Sqrt(rr)); err != nil {
+			return s.end(err)
 		}
 	}
-	return Result{s.Iter, s.Residual, math.Sqrt(rr) <= opt.Tol*normB}, nil
+	return s.end(nil)
 }
 
 // step adds alpha·phat + omega·shat to x, subtracts omega·t from r, and returns this

@@ -27,18 +27,17 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 		rz, rr = d.two(ctx, dot(r, z), dot(r, r))
 	}
 
-	s := &State{X: x, R: r, P: p, Residual: relative(math.Sqrt(rr), normB)}
-	s.current = func(_ context.Context, xNow, rNow []float64) { copy(xNow, x); copy(rNow, r) }
+	s := &State{X: x, R: r, P: p, method: "cg", opt: opt, normB: normB}
 	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rz, rr}, r, p) }
-	limit := opt.limit(s.Residual)
-	for !(math.Sqrt(rr) <= opt.Tol*normB) && s.Iter < opt.MaxIter {
+	_ = s.residual(math.Sqrt(rr))
+	for s.continues() {
 		if rz <= 0 {
-			return s.broken("cg", "r·M⁻¹r", rz, "a positive definite preconditioner")
+			return s.broken("r·M⁻¹r", rz, "a positive definite preconditioner")
 		}
 		sys.A.Apply(ctx, q, p)
 		pq := d.one(ctx, dot(p, q))
 		if pq <= 0 {
-			return s.broken("cg", "p·Ap", pq, "a positive definite matrix")
+			return s.broken("p·Ap", pq, "a positive definite matrix")
 		}
 		alpha := rz / pq
 		axpy(x, alpha, p)
@@ -53,14 +52,9 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 		}
 		xpby(p, z, rz/rzOld)
 
-		s.Iter++
-		s.Residual = relative(math.Sqrt(rr), normB)
-		if err := opt.observe(ctx, s); err != nil {
-			return Result{s.Iter, s.Residual, false}, err
-		}
-		if s.Residual > limit {
-			return s.diverged("cg", limit)
+		if err := s.iterated(ctx, math.Sqrt(rr)); err != nil {
+			return s.end(err)
 		}
 	}
-	return Result{s.Iter, s.Residual, math.Sqrt(rr) <= opt.Tol*normB}, nil
+	return s.end(nil)
 }

@@ -24,36 +24,26 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 		opt.From.load(x, nil)
 	}
 
-	s := &State{X: x, current: c.current}
+	s := &State{X: x, method: "gmres", opt: opt, normB: normB, current: c.current}
 	s.save = func(ctx context.Context, to *Snapshot) {
 		c.current(ctx, c.xNow, c.rNow)
 		to.store(c.xNow, nil)
 	}
-	var limit float64
 	for {
-		beta := c.begin(ctx)
-		s.Residual = relative(beta, normB)
-		if s.Iter == 0 {
-			limit = opt.limit(s.Residual)
-		} else if s.Residual > limit { // the recursion's never grows
-			return s.diverged("gmres", limit)
-		}
-		if beta <= opt.Tol*normB || s.Iter >= opt.MaxIter {
-			return Result{s.Iter, s.Residual, beta <= opt.Tol*normB}, nil
+		if err := s.residual(c.begin(ctx)); err != nil || !s.continues() { // the recursion's never grows
+			return s.end(err)
 		}
 		for more := true; more; {
 			var rest float64
 			if rest, more = c.extend(ctx); rest < 0 { // the iterate is that of the vectors before
 				c.current(ctx, x, nil)
-				return s.broken("gmres", "the last pivot", c.pivot, "another: the matrix is singular, or the preconditioner")
+				return s.broken("the last pivot", c.pivot, "another: the matrix is singular, or the preconditioner")
 			}
-			s.Iter++
-			s.Residual = relative(rest, normB)
 			s.P = c.v[c.j]
-			if err := opt.observe(ctx, s); err != nil {
-				return Result{s.Iter, s.Residual, false}, err
+			if err := s.iterated(ctx, rest); err != nil {
+				return s.end(err)
 			}
-			more = more && !(rest <= opt.Tol*normB) && s.Iter < opt.MaxIter
+			more = more && s.continues()
 		}
 		c.current(ctx, x, nil)
 	}

@@ -1,6 +1,7 @@
 package krylov
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -74,13 +75,63 @@ type State struct {
 	R        []float64 // the residual as the recursion has it; nil with GMRES
 	P        []float64 // the newest vector of the Krylov basis, which the next iteration reads
 
-	current func(ctx context.Context, x, r []float64)
+	method  string
+	opt     Options
+	normB   float64
+	norm    float64                                   // of the residual
+	limit   float64                                   // the residual at which the method gives up
+	current func(ctx context.Context, x, r []float64) // nil: they are X and R
 	save    func(ctx context.Context, to *Snapshot)
+}
+
+// residual notes the norm of a residual. It returns an error if it has grown too much since the
+// first: the method diverges.
+func (s *State) residual(norm float64) error {
+	s.norm, s.Residual = norm, relative(norm, s.normB)
+	if s.Iter == 0 {
+		s.limit = cmp.Or(s.opt.Divergence, 1e5) * s.Residual
+	} else if s.Residual > s.limit {
+		return &BreakdownError{s.method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", s.limit)}
+	}
+	return nil
+}
+
+// iterated ends an iteration, after which the residual has the given norm. It returns an error if
+// the observer does, or if the method diverges.
+func (s *State) iterated(ctx context.Context, norm float64) error {
+	s.Iter++
+	diverged := s.residual(norm)
+	if s.opt.Observe != nil {
+		if err := s.opt.Observe(ctx, s); err != nil {
+			return err
+		}
+	}
+	return diverged
+}
+
+// continues says whether there is another iteration.
+func (s *State) continues() bool { return !(s.norm <= s.opt.Tol*s.normB) && s.Iter < s.opt.MaxIter }
+
+// end returns the result of a method that ends with err.
+func (s *State) end(err error) (Result, error) {
+	return Result{s.Iter, s.Residual, err == nil && s.norm <= s.opt.Tol*s.normB}, err
+}
+
+// broken returns the result of a method that can't continue.
+func (s *State) broken(quantity string, value float64, expected string) (Result, error) {
+	return s.end(&BreakdownError{s.method, s.Iter + 1, quantity, value, expected})
 }
 
 // Current stores the iterate in x, and what the recursion has for its residual
 // in r. It needs no other rank, if the preconditioner does not.
-func (s *State) Current(ctx context.Context, x, r []float64) { s.current(ctx, x, r) }
+func (s *State) Current(ctx context.Context, x, r []float64) {
+	if s.current != nil {
+		s.current(ctx, x, r)
+		return
+	}
+	copy(x, s.X)
+	copy(r, s.R)
+}
 
 // Save stores in to what the method needs to continue from here.
 func (s *State) Save(ctx context.Context, to *Snapshot) { s.save(ctx, to) }
@@ -136,31 +187,6 @@ type BreakdownError struct {
 
 func (e *BreakdownError) Error() string {
 	return fmt.Sprintf("%s: %s is %.3g in iteration %d, expected %s", e.Method, e.Quantity, e.Value, e.Iter, e.Expected)
-}
-
-// broken returns the result of a method that can't continue.
-func (s *State) broken(method, quantity string, value float64, expected string) (Result, error) {
-	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter + 1, quantity, value, expected}
-}
-
-func (s *State) diverged(method string, limit float64) (Result, error) {
-	return Result{s.Iter, s.Residual, false}, &BreakdownError{method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", limit)}
-}
-
-// limit returns the residual at which a method gives up, if its first residual is first.
-func (opt *Options) limit(first float64) float64 {
-	factor := opt.Divergence
-	if factor == 0 {
-		factor = 1e5
-	}
-	return factor * first
-}
-
-func (opt *Options) observe(ctx context.Context, s *State) error {
-	if opt.Observe == nil {
-		return nil
-	}
-	return opt.Observe(ctx, s)
 }
 
 // residual computes r = b - A·x.

@@ -127,7 +127,7 @@ func (c *process) run(t *testing.T, call int, fn func(context.Context, *mpicx.Co
 		_ = os.Setenv(name, value)
 		defer os.Unsetenv(name)
 	}
-	l := new(left)
+	l := new(unnoticed)
 	err = mpicx.Run(context.Background(), fn, append(opts, hook.Transport[mpicx.Option](plan.Wrap), l.option())...)
 	l.report(t)
 	m := message{Failed: t.Failed(), Skipped: t.Skipped(), Counts: plan.Counts(c.place.Rank)}

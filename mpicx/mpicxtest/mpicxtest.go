@@ -51,7 +51,7 @@ func RunWith(t testing.TB, ranks int, fn func(ctx context.Context, world *mpicx.
 	if processes > 0 && ranks > processes {
 		t.Skipf("%d ranks, and a launcher has started %d processes", ranks, processes)
 	}
-	l := new(left)
+	l := new(unnoticed)
 	opts = append(slices.Clone(opts), mpicx.WithRanks(ranks), l.option())
 	tt, ok := t.(*testing.T)
 	defer l.report(t)
@@ -87,7 +87,7 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 			ctx, kill := context.WithCancelCause(ctx)
 			defer kill(nil)
 			s := b.begin(world, kill)
-			err = errLeft // unless fn returns
+			err = errUnwound // unless fn returns
 			defer func() { b.end(s, err) }()
 			return fn(ctx, world)
 		}, opts...)
@@ -143,7 +143,7 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 var (
 	errDeadlock = fmt.Errorf("mpicxtest: deadlock")
 	errDead     = fmt.Errorf("mpicxtest: this rank has died")
-	errLeft     = fmt.Errorf("its function left by a panic or runtime.Goexit")
+	errUnwound  = fmt.Errorf("its function left by a panic or runtime.Goexit")
 )
 
 // bubble is a Run inside a bubble of testing/synctest.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -31,39 +32,40 @@ type chromeEvent struct {
 func writeChrome(w io.Writer, r *run) error {
 	us := func(ns int64) float64 { return float64(ns) / 1e3 }
 	all := []chromeEvent{{Name: "process_name", Phase: "M", Args: map[string]any{"name": "mpicx"}}}
-	track := func(id, place int, name string) {
-		all = append(all,
-			chromeEvent{Name: "thread_name", Phase: "M", TID: id, Args: map[string]any{"name": name}},
-			chromeEvent{Name: "thread_sort_index", Phase: "M", TID: id, Args: map[string]any{"sort_index": place}})
+	type track struct {
+		id    int
+		until int64 // when it becomes free
 	}
 	const most = 100 // goroutines of a rank
-	next := 1
-	tracks := make(map[int][]int)
-	busy := make(map[int][]int64) // when each track becomes free, by rank
-	for _, k := range r.ranks {
-		tracks[k.id] = []int{next}
-		busy[k.id] = []int64{0}
-		track(next, k.id*most, k.String())
+	next := 0
+	tracks := make(map[int][]*track) // by rank
+	add := func(rank int, name string) {
 		next++
+		all = append(all,
+			chromeEvent{Name: "thread_name", Phase: "M", TID: next, Args: map[string]any{"name": name}},
+			chromeEvent{Name: "thread_sort_index", Phase: "M", TID: next, Args: map[string]any{"sort_index": rank*most + len(tracks[rank])}})
+		tracks[rank] = append(tracks[rank], &track{id: next})
+	}
+	for _, k := range r.ranks {
+		add(k.id, k.String())
 	}
 	for _, o := range r.operations {
-		i := slices.IndexFunc(busy[o.rank], func(until int64) bool { return until <= o.begin })
+		i := slices.IndexFunc(tracks[o.rank], func(t *track) bool { return t.until <= o.begin })
 		if i < 0 {
-			i = len(busy[o.rank])
-			tracks[o.rank], busy[o.rank] = append(tracks[o.rank], next), append(busy[o.rank], 0)
-			track(next, o.rank*most+i, "rank "+strconv.Itoa(o.rank)+", goroutine "+strconv.Itoa(i+1))
-			next++
+			i = len(tracks[o.rank])
+			add(o.rank, fmt.Sprintf("rank %d, goroutine %d", o.rank, i+1))
 		}
-		busy[o.rank][i] = o.end
+		on := tracks[o.rank][i]
+		on.until = o.end
 		dur := us(o.end - o.begin)
-		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: &dur, TID: tracks[o.rank][i]}
+		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: &dur, TID: on.id}
 		if o.open {
 			e.Args = map[string]any{"end": "none: the rank's process has ended in it"}
 		}
 		all = append(all, e)
 	}
 	instant := func(name string, at int64, rank int, args map[string]any) {
-		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(at), TID: tracks[rank][0], Scope: "t", Args: args})
+		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(at), TID: tracks[rank][0].id, Scope: "t", Args: args})
 	}
 	for _, e := range r.events {
 		args := map[string]any{"rank": e.Rank}
@@ -92,8 +94,8 @@ func writeChrome(w io.Writer, r *run) error {
 		for _, a := range t.arrows() {
 			id++
 			all = append(all,
-				chromeEvent{Name: "notice", Cat: "error", Phase: "s", TS: us(a[0].at), TID: tracks[a[0].Rank][0], ID: strconv.Itoa(id)},
-				chromeEvent{Name: "notice", Cat: "error", Phase: "f", Bind: "e", TS: us(a[1].at), TID: tracks[a[1].Rank][0], ID: strconv.Itoa(id)})
+				chromeEvent{Name: "notice", Cat: "error", Phase: "s", TS: us(a[0].at), TID: tracks[a[0].Rank][0].id, ID: strconv.Itoa(id)},
+				chromeEvent{Name: "notice", Cat: "error", Phase: "f", Bind: "e", TS: us(a[1].at), TID: tracks[a[1].Rank][0].id, ID: strconv.Itoa(id)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b chromeEvent) int { return cmp.Compare(a.TS, b.TS) })

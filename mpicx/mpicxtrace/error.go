@@ -10,10 +10,9 @@ import (
 // An incident is an error and what follows it, until the next error: its events, and how each
 // rank has continued.
 type incident struct {
+	run    *run
 	events []event
 	ranks  []*rank           // those that had begun by its end
-	rescue string            // what takes a dead rank's place
-	ended  map[int]bool      // ranks whose programs have ended, at any time
 	after  map[int]operation // the first operation of each rank that has continued
 	begin  int64             // time of the fault
 	end    int64             // time when the last rank has continued
@@ -36,10 +35,7 @@ func (r *run) incidents() (all []*incident) {
 	}
 	rounds, dead := make(map[round]*incident), make(map[int]bool)
 	corrupted := make(map[int]int64) // when a rank was told of a corruption that it has not repaired
-	over, ended, rescue := true, r.ended(), "spare"
-	if r.kind(fresh) > 0 {
-		rescue = fresh
-	}
+	over := true
 	for _, e := range r.events {
 		begins := false
 		switch e.Kind {
@@ -63,7 +59,7 @@ func (r *run) incidents() (all []*incident) {
 			begins = len(all) == 0
 		}
 		if begins && over {
-			all = append(all, &incident{begin: e.at, ended: ended, rescue: rescue})
+			all = append(all, &incident{run: r, begin: e.at})
 			over = false
 		}
 		if len(all) == 0 || e.Kind == observe.End || e.Kind == observe.Start && !e.Fresh {
@@ -89,7 +85,7 @@ func (r *run) incidents() (all []*incident) {
 		if i+1 < len(all) {
 			limit = all[i+1].begin
 		}
-		t.goOn(r, limit)
+		t.goOn(limit)
 	}
 	return all
 }
@@ -112,13 +108,13 @@ func (t *incident) isRepaired() bool {
 // isNothing says whether ranks have only learned of programs that have ended.
 func (t *incident) isNothing() bool {
 	return !slices.ContainsFunc(t.events, func(e event) bool {
-		return isOfTrouble(e.Kind) && !(e.Kind == observe.Death && t.ended[*e.By])
+		return isOfTrouble(e.Kind) && !(e.Kind == observe.Death && t.run.ended(*e.By))
 	})
 }
 
 // goOn finds the first operation of each rank after the incident. Operations from limit on
 // belong to the next incident.
-func (t *incident) goOn(r *run, limit int64) {
+func (t *incident) goOn(limit int64) {
 	t.after = make(map[int]operation)
 	last := make(map[int]int64)
 	for _, e := range t.events {
@@ -127,7 +123,7 @@ func (t *incident) goOn(r *run, limit int64) {
 			t.end = max(t.end, e.at)
 		}
 	}
-	for _, o := range r.operations {
+	for _, o := range t.run.operations {
 		begin, hit := last[o.rank]
 		if _, known := t.after[o.rank]; !hit || known || o.begin < begin || o.begin >= limit || o.open || isRepair(o.name) || t.died(o.rank) {
 			continue
@@ -136,12 +132,13 @@ func (t *incident) goOn(r *run, limit int64) {
 		t.end = max(t.end, o.end)
 	}
 	t.events = slices.DeleteFunc(t.events, func(e event) bool { return e.at > t.end })
-	t.ranks = slices.DeleteFunc(slices.Clone(r.ranks), func(k *rank) bool { return k.begin > t.end })
+	t.ranks = slices.DeleteFunc(slices.Clone(t.run.ranks), func(k *rank) bool { return k.begin > t.end })
 }
 
 // died says whether the rank has died.
 func (t *incident) died(rank int) bool {
-	return slices.ContainsFunc(t.events, func(e event) bool { return e.Kind == observe.Dies && e.Rank == rank })
+	_, found := t.at(rank, observe.Dies)
+	return found
 }
 
 // at returns when the rank had its first event of a kind, after the fault.

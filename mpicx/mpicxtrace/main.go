@@ -89,7 +89,7 @@ func trace(args []string, stdout, stderr io.Writer) int {
 		if o.error < 1 || o.error > len(all) {
 			return usage("-error %d, expected one of the %d errors that this run has", o.error, len(all))
 		}
-		if err := write(o.svg, func(w io.Writer) error { return writeSVG(w, r, all[o.error-1]) }); err != nil {
+		if err := write(o.svg, func(w io.Writer) error { return writeSVG(w, all[o.error-1]) }); err != nil {
 			return failed(err)
 		}
 	}

@@ -210,12 +210,11 @@ func (r *run) tidy(ends map[int]int64) {
 		comm     string
 		round    uint64
 	}
-	over := r.ended()
 	known, own := make(map[of]bool), make(map[of]bool)
 	r.events = slices.DeleteFunc(r.events, func(e event) bool {
 		switch e.Kind {
 		case observe.Dies:
-			return over[e.Rank]
+			return r.ended(e.Rank)
 		case observe.Fault:
 			own[of{e.Rank, 0, e.Comm, e.Round}] = true
 		case observe.Death:
@@ -244,13 +243,16 @@ func (r *run) kind(rescue string) (n int) {
 	return n
 }
 
-// ended returns the ranks whose programs have ended.
-func (r *run) ended() map[int]bool {
-	all := make(map[int]bool)
-	for _, k := range r.ranks {
-		if k.ended {
-			all[k.id] = true
-		}
+// rescue returns what takes the places of dead ranks.
+func (r *run) rescue() string {
+	if r.kind(fresh) > 0 {
+		return fresh
 	}
-	return all
+	return "spare"
+}
+
+// ended says whether the program of a rank has ended.
+func (r *run) ended(id int) bool {
+	i := slices.IndexFunc(r.ranks, func(k *rank) bool { return k.id == id })
+	return i >= 0 && r.ranks[i].ended
 }

@@ -63,8 +63,7 @@ const (
 // A picture is an SVG that is being drawn.
 type picture struct {
 	bytes.Buffer
-	run *run
-	t   *incident
+	t *incident
 }
 
 func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -75,9 +74,9 @@ func (p *picture) text(x, y float64, style, s string) {
 
 // writeSVG draws an incident: the whole and, above it, the time in which ranks were told, if that
 // is too short to be seen in the whole.
-func writeSVG(w io.Writer, r *run, t *incident) error {
-	p := &picture{run: r, t: t}
-	panels := t.panels(r)
+func writeSVG(w io.Writer, t *incident) error {
+	p := &picture{t: t}
+	panels := t.panels()
 	high := float64(titleHigh + legendHigh)
 	each := float64(len(t.ranks)*trackHigh + axisHigh)
 	high += float64(len(panels)) * (each + 26)
@@ -122,7 +121,7 @@ func (p panelOf) x(t float64) float64 {
 }
 
 // panels returns the whole and, before it, the time in which ranks are told of the error.
-func (t *incident) panels(r *run) []panelOf {
+func (t *incident) panels() []panelOf {
 	span := max(float64(t.end-t.begin), 1e3)
 	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
 	told := 0.0
@@ -184,7 +183,7 @@ func markAt(row int) float64 { return barHigh + 14 + float64(row)*13 }
 // it draws one.
 func (p *picture) bars(panel panelOf, r *rank, top float64) {
 	last := -1.0
-	for _, o := range p.run.operations {
+	for _, o := range p.t.run.operations {
 		begin, end := float64(o.begin-p.t.begin), float64(o.end-p.t.begin)
 		if o.rank != r.id || end < panel.from || begin > panel.to {
 			continue

@@ -21,10 +21,7 @@ var columns = []observe.Kind{
 // writeText prints what happened, when, and at which ranks.
 func writeText(w io.Writer, r *run) error {
 	p := bufio.NewWriter(w) // keeps the first error until Flush
-	rescues := plural(r.kind("spare"), "spare")
-	if n := r.kind(fresh); n > 0 {
-		rescues = plural(n, fresh)
-	}
+	rescues := plural(r.kind(r.rescue()), r.rescue())
 	fmt.Fprintf(p, "%s, %s, on %s, from %s\n", plural(r.kind(""), "rank"), rescues, plural(len(r.machines), "machine"), r.begin.Format("2006-01-02 15:04:05.000000"))
 	for _, n := range r.notes {
 		fmt.Fprintln(p, n)
@@ -71,9 +68,9 @@ func (t *incident) summary() string {
 				faulty = append(faulty, e.Rank)
 			}
 		case observe.Replace:
-			how = ", and a " + t.rescue + " takes its place"
+			how = ", and a " + t.run.rescue() + " takes its place"
 			if len(dead) > 1 {
-				how = ", and " + t.rescue + "s take their places"
+				how = ", and " + t.run.rescue() + "s take their places"
 			}
 		case observe.Shrink:
 			how = ", and the others continue"
@@ -93,7 +90,7 @@ func (t *incident) summary() string {
 	}
 	if len(parts) == 0 {
 		for _, e := range t.events {
-			if e.Kind == observe.Death && t.ended[*e.By] {
+			if e.Kind == observe.Death && t.run.ended(*e.By) {
 				return fmt.Sprintf("rank %d has ended and another rank needs it%s", *e.By, how)
 			} else if e.Kind == observe.Death {
 				return fmt.Sprintf("rank %d has died%s", *e.By, how)

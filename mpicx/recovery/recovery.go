@@ -47,7 +47,7 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 			if failed != nil {
 				return failed
 			}
-			r.move(comm)
+			r.comm, r.placed, r.opened = comm, false, false
 		case !isOf(err, r.comm):
 			return err
 		}

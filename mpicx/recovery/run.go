@@ -41,18 +41,12 @@ type run struct {
 
 func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *options) *run {
 	r := &run{options: o, fn: fn, comm: comm, places: comm.Size(), place: comm.Rank(), placed: true}
-	if r.joined = isNew(comm); r.joined {
+	if r.joined = slices.Contains(comm.Replaced(), comm.Rank()); r.joined {
 		// If all ranks that could tell more die, the rescues know only that something has failed.
 		r.place, r.placed, r.tried, r.begun = -1, false, 1, 1
 	}
 	return r
 }
-
-// isNew says whether this rank is new in comm.
-func isNew(comm *mpicx.Comm) bool { return slices.Contains(comm.Replaced(), comm.Rank()) }
-
-// move replaces a broken communicator by comm.
-func (r *run) move(comm *mpicx.Comm) { r.comm, r.placed, r.opened = comm, false, false }
 
 // failed notes the error of an attempt, or of the recovery before it.
 func (r *run) failed(cause error) {

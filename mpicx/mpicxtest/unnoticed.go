@@ -9,18 +9,19 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// left collects the failed futures and unreceived messages that programs have left behind: see Run.
-type left struct {
+// unnoticed collects the failed futures and unreceived messages that programs have left behind: see
+// Run.
+type unnoticed struct {
 	mu    sync.Mutex
 	texts []string
 }
 
 // option returns the option with which mpicx.Run reports them.
-func (l *left) option() mpicx.Option {
+func (l *unnoticed) option() mpicx.Option {
 	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.Left = l.add })
 }
 
-func (l *left) add(rank int, what []string) {
+func (l *unnoticed) add(rank int, what []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, text := range what {
@@ -29,7 +30,7 @@ func (l *left) add(rank int, what []string) {
 }
 
 // report fails t if there is anything.
-func (l *left) report(t testing.TB) {
+func (l *unnoticed) report(t testing.TB) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
