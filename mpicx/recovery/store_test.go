@@ -3,6 +3,7 @@ package recovery_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,6 +83,29 @@ func TestStore(t *testing.T) {
 	require.Equal(t, []int{0, 1, 2}, end.ns())
 	require.Equal(t, whole(n, steps), results)
 	require.Equal(t, 5+4+4, begun[1], "back to 3, and to 6")
+}
+
+// A rank dies at each of its operations, and a spare goes on with what it had.
+func TestStoreAndSpares(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	const n, steps = 3, 7
+	for victim := range n {
+		for at := 1; ; at++ {
+			var rs records
+			results := make([]float64, n)
+			killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d at operation %d", victim, at), rs.run(marching(steps, true,
+				func(context.Context, *recovery.Attempt, int) error { return nil },
+				func(a *recovery.Attempt, x float64) { results[a.Comm.Rank()] = x },
+			), recovery.Replace(), recovery.Checkpoint()), mpicx.WithSpares(1))
+			end := rs.agree(t)
+			require.NoError(t, end.err, "victim %d at %d", victim, at)
+			require.Equal(t, whole(n, steps), results, "victim %d at %d", victim, at)
+			if len(killed) == 0 {
+				require.Greater(t, at, 50)
+				break
+			}
+		}
+	}
 }
 
 // A store that can't be opened is given up on, too.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
 )
 
 // If there is no fill-in to drop, as for a full matrix, ILU(0) is exact.
