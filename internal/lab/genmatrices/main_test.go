@@ -64,32 +64,3 @@ func TestWrite(t *testing.T) {
 	}
 	assert.Error(t, write(filepath.Join(dir, "missing")))
 }
-
-// Graphene has three bonds for each atom, symmetric, from sublattice A to B. So constant vectors
-// are eigenvectors of H + 3.5t with eigenvalue 0.5t, and vectors that alternate between A and B
-// with 6.5t: the ends of the spectrum.
-func TestGraphene(t *testing.T) {
-	m, err := graphene(5)
-	require.NoError(t, err)
-	require.Equal(t, 4*m.Rows, m.NNZ())
-	x, y := make([]float64, m.Rows), make([]float64, m.Rows)
-	for _, tt := range []struct{ sign, eigenvalue float64 }{{1, 0.5}, {-1, 6.5}} {
-		for i := range x {
-			x[i] = 1
-			if i%2 == 1 {
-				x[i] = tt.sign
-			}
-		}
-		m.MulVec(y, x)
-		for i := range y {
-			assert.Equal(t, tt.eigenvalue*x[i], y[i])
-		}
-	}
-	for i := range m.Rows {
-		cols, vals := m.Row(i)
-		for k, j := range cols {
-			assert.Equal(t, vals[k], m.At(int(j), i))
-			assert.True(t, int(j) == i || (int(j)-i)%2 != 0, "bond from %d to %d", i, j)
-		}
-	}
-}
