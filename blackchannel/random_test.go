@@ -12,13 +12,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
-// drain delivers all messages, in random order.
-func (net *network) drain(t *testing.T, rnd *rand.Rand) {
-	for len(net.busy) > 0 {
-		require.NoError(t, net.deliver(net.busy[rnd.IntN(len(net.busy))]))
-	}
-}
-
 // TestLogarithmic checks design rule P6 for one error, raised at any rank: the
 // longest chain of messages from it to the last verdict, and the messages that
 // one rank sends.
@@ -57,38 +50,6 @@ func TestLogarithmic(t *testing.T) {
 	for _, n := range large {
 		for _, rank := range []int{0, 1, 2, 3, n / 3, n / 2, n - 2, n - 1, rnd.IntN(n), rnd.IntN(n)} {
 			check(t, n, rank, false, rank%2 == 1)
-		}
-	}
-}
-
-// A corruption that comes when the round is open costs one more notice on each link (P6), and
-// reaches the ranks that compute (P8).
-func TestCorruptionOfAnOpenRound(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 0))
-	for n := 2; n <= 40; n++ {
-		for rank := range n {
-			net := newNetwork(n)
-			computes, unwinds := rnd.IntN(n), rnd.IntN(n)
-			for r := range n {
-				net.attends[r] = r != computes
-			}
-			net.raise(rank, "signal", false)
-			net.drain(t, rnd)
-			if computes == rank || len(net.verdicts[0]) > 0 {
-				continue
-			}
-			net.raise(unwinds, "unwinds", true)
-			net.drain(t, rnd)
-			net.join(computes)
-			net.drain(t, rnd)
-			for r := range n {
-				require.Len(t, net.verdicts[r], 1)
-				require.True(t, net.verdicts[r][0].Corrupt)
-				require.Len(t, net.noticed[r], 2)
-				require.True(t, net.noticed[r][1].Corrupt)
-				// Two waves of notices, reports or the verdict, and the late report.
-				require.LessOrEqual(t, net.sent[r], 3*(binomial.Children(r, n)+1)+1, "messages of rank %d of %d", r, n)
-			}
 		}
 	}
 }
