@@ -27,22 +27,16 @@ func text(t *testing.T, args ...string) (int, string) {
 // An error comes during a recovery after the job has been started again. Some ranks have recovered,
 // some have not, and all decide alike.
 func TestErrorInRecoveryAfterRestart(t *testing.T) {
-	times := 20
-	if testing.Short() {
-		times = 3
-	}
-	for range times {
-		code, doc := solve(t, "-ranks", "4", "-recovery", "rollback", "-matrix", matrices+"poisson3d-20.mtx.gz",
-			"-inject", "rank=1,iter=10,kind=panic", "-inject", "rank=2,recovery=1,kind=error")
-		require.Equal(t, exitConverged, code)
-		events := doc.Runs[1].Events
-		require.Len(t, events, 2)
-		for i, rank := range []int{1, 2} {
-			require.Equal(t, rank, events[i].Failures[0].Rank)
-			require.Equal(t, i == 0, events[i].Corrupted)
-			require.NotEmpty(t, events[i].Recovery)
-			require.True(t, doc.Runs[1].Injections[i].Detected)
-		}
+	code, doc := solve(t, "-ranks", "4", "-recovery", "rollback", "-matrix", matrices+"poisson3d-20.mtx.gz",
+		"-inject", "rank=1,iter=10,kind=panic", "-inject", "rank=2,recovery=1,kind=error")
+	require.Equal(t, exitConverged, code)
+	events := doc.Runs[1].Events
+	require.Len(t, events, 2)
+	for i, rank := range []int{1, 2} {
+		require.Equal(t, rank, events[i].Failures[0].Rank)
+		require.Equal(t, i == 0, events[i].Corrupted)
+		require.NotEmpty(t, events[i].Recovery)
+		require.True(t, doc.Runs[1].Injections[i].Detected)
 	}
 }
 
