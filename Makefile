@@ -113,7 +113,7 @@ nightly:
 	$(MAKE) race TAGS='mpi ulfm'
 	$(MAKE) test-ulfm # in full: MPI's own revoke and agree meet ends at random there
 	MPICX_NIGHTLY=1 go test -timeout 2h -run AllOrNone ./ulfmbackend
-	go test -tags ulfm -timeout 2h -run Random -count 50 ./mpicx/recovery ./mpicx/checkpoint
+	for seed in $$(seq 2 51); do MPICX_SEED=$$seed go test -tags ulfm -timeout 1h -run 'Random|Group|Again|LoadAfter' ./mpicx/recovery ./mpicx/checkpoint || exit 1; done
 	go -C internal/lab run ./soak -schedules 1000000
 	go -C internal/lab run ./checker -programs 1000000
 	$(MAKE) fuzz FUZZTIME=500000x # not a time, at whose end Go 1.26 may fail for nothing: golang/go#75804

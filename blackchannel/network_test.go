@@ -2,15 +2,10 @@ package blackchannel_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/mpicx/go-mpicx/blackchannel"
@@ -199,54 +194,4 @@ func reportsText(reports []errchan.Report) string {
 		fmt.Fprintf(&b, " %d:%s%s", r.Rank, r.Data, mark)
 	}
 	return b.String()
-}
-
-// seeded returns a generator whose seed is logged and can be given.
-func seeded(t *testing.T) *rand.Rand {
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("MPICX_SEED"); s != "" {
-		var err error
-		seed, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("MPICX_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// A report must be in one verdict, the same at all ranks; this checks what all
-// ranks got, and returns the texts of the verdicts.
-func (net *network) agreed(t require.TestingT, raised map[string]bool) []string {
-	var first []string
-	for r, vs := range net.verdicts {
-		var texts []string
-		for i, v := range vs {
-			require.Equal(t, uint64(i), v.Round)
-			texts = append(texts, verdictText{v}.String())
-		}
-		if r == 0 {
-			first = texts
-		}
-		require.Equal(t, first, texts, "rank %d and rank 0", r)
-		require.Empty(t, net.machines[r].Waiting())
-	}
-	seen := make(map[string]int)
-	corrupt := false
-	for _, v := range net.verdicts[0] {
-		require.False(t, corrupt, "a verdict follows a final one")
-		corrupt = v.Corrupt
-		require.NotEmpty(t, v.Reports)
-		require.True(t, slices.IsSortedFunc(v.Reports, func(a, b errchan.Report) int { return a.Rank - b.Rank }))
-		for _, rep := range v.Reports {
-			require.Contains(t, raised, string(rep.Data))
-			seen[string(rep.Data)]++
-		}
-	}
-	for data, final := range raised {
-		if !corrupt || final {
-			require.Equal(t, 1, seen[data], "report %q", data)
-		} else {
-			require.LessOrEqual(t, seen[data], 1, "report %q", data)
-		}
-	}
-	return first
 }

@@ -118,25 +118,6 @@ func TestWaitAny(t *testing.T) {
 	}
 }
 
-// All of many, one after the other, as a program does that handles what comes.
-func TestWaitAnyOfTheRest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		seconds := []int{5, 2, 4, 1, 3}
-		var fs []future.Waiter
-		for _, n := range seconds {
-			fs = append(fs, after(n, nil))
-		}
-		for want := 1; want <= 5; want++ {
-			i, err := future.WaitAny(bg, fs...)
-			require.NoError(t, err)
-			v, err := fs[i].(*future.Future[int]).Get(bg)
-			require.NoError(t, err)
-			require.Equal(t, want, v)
-			fs = append(fs[:i], fs[i+1:]...)
-		}
-	})
-}
-
 // late is a future that ends between two looks at it.
 type late struct {
 	future.Waiter

@@ -2,14 +2,8 @@ package ulfmbackend
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
 // A library is the MPI library with ULFM of a universe: every message of it reaches every living
@@ -95,28 +89,7 @@ func (l *library) isOver(u *universe, k int) bool {
 
 // H4, H5, P1, P2, P8, C2: what the sampled universes show of our own protocols holds over
 // an MPI library too.
-func TestNativeSampled(t *testing.T) {
-	samples := 12000
-	if testing.Short() || buildtags.Race {
-		samples = 1500
-	}
-	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, 9))
-		n := 2 + rng.IntN(6)
-		creates, revoker := rng.IntN(2) == 0, rng.IntN(2*n)
-		u := newUniverse(n, rng.IntN(n), func(r int) program {
-			p := program{calls: 1 + int(seed%2), creates: creates, flag: ^(1 << r), revokes: r == revoker}
-			if rng.IntN(n) == 0 {
-				p.raises = 1 + rng.IntN(2)
-			}
-			return p
-		})
-		u.parent.errs = rng.IntN(3) > 0
-		u.withLibrary()
-		path := sample(rng, u)
-		require.NoError(t, u.isSettled(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
-	}
-}
+func TestNativeSampled(t *testing.T) { sampleErrors(t, 12000, 9, 7, (*universe).withLibrary) }
 
 func TestNativeCorruptionsSampled(t *testing.T) {
 	sampleCorruptions(t, 6000, 10, (*universe).withLibrary)

@@ -98,14 +98,20 @@ func equalVerdicts(v, w *errchan.Verdict) bool { return verdictText(v) == verdic
 // may fall apart before all have died that a rank would have to lose to be alone in the tree: there
 // the flood first needs mending.
 func TestAllOrNoneSampled(t *testing.T) {
-	samples := 24000
+	mended := sampleErrors(t, 24000, 5, 6, func(*universe) {})
+	t.Log(mended, "floods were mended")
+	require.Positive(t, mended)
+}
+
+// sampleErrors samples universes of up to most ranks, each prepared, and returns how many floods
+// were mended.
+func sampleErrors(t *testing.T, samples int, stream uint64, most int, prepare func(*universe)) (mended int) {
 	if testing.Short() || buildtags.Race {
-		samples = 2400
+		samples /= 10
 	}
-	mended := 0
 	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, 5))
-		n := 2 + rng.IntN(5)
+		rng := rand.New(rand.NewPCG(seed, stream))
+		n := 2 + rng.IntN(most-1)
 		creates, revoker := rng.IntN(2) == 0, rng.IntN(2*n)
 		u := newUniverse(n, rng.IntN(n), func(r int) program {
 			p := program{calls: int(seed%5+1) / 2, creates: creates, flag: ^(1 << r), revokes: r == revoker}
@@ -115,6 +121,7 @@ func TestAllOrNoneSampled(t *testing.T) {
 			return p
 		})
 		u.parent.errs = rng.IntN(3) > 0
+		prepare(u)
 		path := sample(rng, u)
 		require.NoError(t, u.isSettled(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
 		for _, r := range u.survivors() {
@@ -123,8 +130,7 @@ func TestAllOrNoneSampled(t *testing.T) {
 			}
 		}
 	}
-	t.Log(mended, "floods were mended")
-	require.Positive(t, mended)
+	return mended
 }
 
 // Ranks that leave hold nobody up, and count as dead in what the others agree on, after an error

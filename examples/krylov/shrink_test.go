@@ -181,15 +181,6 @@ func TestShrinkAmongOtherFaults(t *testing.T) {
 	require.Equal(t, 5, ranks)
 }
 
-// Without a death, shrink is restart.
-func TestShrinkWithoutDeath(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-inject", "rank=3,iter=20,kind=nan")
-	require.Equal(t, exitConverged, code)
-	require.Len(t, doc.Runs[1].Events, 1)
-	require.Nil(t, doc.Runs[1].Events[0].Takeover)
-}
-
 // Spares take the places of the dead, and the iteration continues from a checkpoint as if nothing
 // had happened.
 func TestReplace(t *testing.T) {

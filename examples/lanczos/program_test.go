@@ -2,10 +2,7 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,62 +115,20 @@ func TestFreshRanks(t *testing.T) {
 	}
 }
 
-// The same as TestEigenvaluesAfterFailures, with processes and SIGKILL.
-func TestEigenvaluesAfterSIGKILL(t *testing.T) {
-	t.Run("spares", func(t *testing.T) { afterSIGKILL(t, 4, mpicx.WithSpares(4)) })
-	t.Run("fresh processes", func(t *testing.T) { afterSIGKILL(t, 0, mpicx.WithRespawn()) })
-}
-
-func afterSIGKILL(t *testing.T, spares int, rescues mpicx.Option) {
-	mpicxtest.NeedsULFM(t)
-	for _, c := range []struct {
-		plan   []string
-		copies string
-	}{
-		{[]string{"kill 2 at operation 900"}, "1"},
-		{[]string{"kill 2 at operation 900", "kill 0 at operation 1500"}, "1"},
-		{[]string{"kill 2 at operation 500", "kill 0 at operation 1000", "kill 1 at operation 1500"}, "1"},
-		{[]string{"kill 0 at operation 1000", "kill 1 at operation 1000", "kill 2 at operation 1000"}, "3"},
-		{[]string{"kill 2 at operation 1000", "kill 3 at operation 1000"}, "1"}, // partners: their checkpoints are lost
-	} {
-		t.Run(fmt.Sprint(c.plan), func(t *testing.T) {
-			o, err := parse(append(small[:len(small):len(small)], "-copies", c.copies))
-			require.NoError(t, err)
-			processes := mpicxtest.RunProcessFaults(t, 4+spares, strings.Join(c.plan, "\n"), func(ctx context.Context, world *mpicx.Comm) error {
-				r, err := o.solve(ctx, world, os.Stderr)
-				if r != nil {
-					mpicxtest.Hand(*r)
-				}
-				return err
-			}, rescues)
-			undisturbed := solved(t, "-ranks", "4")
-			killed, found := 0, 0
-			for _, p := range processes {
-				if p.Killed {
-					killed++
-				}
-				for _, r := range mpicxtest.ValuesOf[result](t, p) {
-					found++
-					require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
-					require.Len(t, r.Replaced, len(c.plan))
-				}
-			}
-			require.Equal(t, len(c.plan), killed)
-			require.Equal(t, 1, found)
-		})
-	}
-}
-
 func TestShow(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, run(t.Context(), []string{"-size", "12x12", "-iterations", "100", "-ranks", "2"}, &stdout, &stderr), "%s", &stderr)
 	require.Contains(t, stdout.String(), "graphene, 12 x 12 cells, 288 rows on 2 ranks: 100 iterations\n  -10.338000000000 eV\n")
 	require.Contains(t, stdout.String(), "computing\n")
 
-	r := solved(t, "-ranks", "2", "-history", "3")
+	dir := t.TempDir()
+	r := solved(t, "-ranks", "2", "-history", "3", "-timeline", dir)
 	require.Len(t, r.History, 3)
 	require.Equal(t, 100, r.History[0].Iterations)
 	require.Equal(t, moment{300, r.Eigenvalues}, r.History[2])
+	timelines, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	require.NoError(t, err)
+	require.Len(t, timelines, 1, "one of each process")
 }
 
 func TestOptions(t *testing.T) {

@@ -19,12 +19,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // solve runs the example and returns what it printed.
-func solve(t *testing.T, observe func(*mpicx.Comm, int) error) (string, error) {
-	t.Helper()
-	return solveWith(t, false, observe)
-}
-
-func solveWith(t *testing.T, respawn bool, observe func(*mpicx.Comm, int) error) (string, error) {
+func solve(t *testing.T, respawn bool, observe func(*mpicx.Comm, int) error) (string, error) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
@@ -75,48 +70,35 @@ func die(comm *mpicx.Comm) error { inject.Die(comm); return nil }
 
 // Failures change nothing in the results: the iteration continues as it would have without them.
 func TestGoesOn(t *testing.T) {
-	text, err := solve(t, nil)
+	text, err := solve(t, false, nil)
 	require.NoError(t, err)
 	want := iterations(t, text)
 	for _, test := range []struct {
-		name   string
-		strike func(*mpicx.Comm, int) error
-		expect string // a regular expression: a checkpoint may not have been complete yet
-		ulfm   bool
+		name    string
+		strike  func(*mpicx.Comm, int) error
+		expect  string // a regular expression: a checkpoint may not have been complete yet
+		ulfm    bool
+		respawn bool
 	}{
 		{"error", once(27, func(*mpicx.Comm) error { return errors.New("no table") }, 2),
-			`attempt 1 on 5 ranks, after: mpicx: error propagated from rank 2: no table\n8000 rows on 5 ranks, from iteration [12]0`, false},
-		{"death", once(27, die, 2), "8000 rows on 5 ranks, from iteration [12]0", true},
-		{"death of the first", once(27, die, 0), "8000 rows on 5 ranks, from iteration [12]0", true},
-		{"more deaths than spares", twice(once(17, die, 1), once(37, die, 3)), "8000 rows on 4 ranks, from iteration [123]0", true},
-		{"death before the first checkpoint", once(5, die, 4), "8000 rows on 5 ranks, from iteration 0\n.*\n8000 rows on 5 ranks, from iteration 0", true},
-		{"deaths of neighbours at once", once(27, die, 1, 2), "attempt 1", true},
+			`attempt 1 on 5 ranks, after: mpicx: error propagated from rank 2: no table\n8000 rows on 5 ranks, from iteration [12]0`, false, false},
+		{"death", once(27, die, 2), "8000 rows on 5 ranks, from iteration [12]0", true, false},
+		{"death of the first", once(27, die, 0), "8000 rows on 5 ranks, from iteration [12]0", true, false},
+		{"more deaths than spares", twice(once(17, die, 1), once(37, die, 3)), "8000 rows on 4 ranks, from iteration [123]0", true, false},
+		{"death before the first checkpoint", once(5, die, 4), "8000 rows on 5 ranks, from iteration 0\n.*\n8000 rows on 5 ranks, from iteration 0", true, false},
+		{"deaths of neighbours at once", once(27, die, 1, 2), "attempt 1", true, false},
+		{"more deaths than spares, with fresh ranks", twice(once(17, die, 0, 1), once(37, die, 0, 3)), `attempt 2 on 5 ranks`, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.ulfm && mpicx.Backend != "ulfm" {
 				t.Skip("needs a build with -tags ulfm")
 			}
-			text, err := solve(t, test.strike)
+			text, err := solve(t, test.respawn, test.strike)
 			require.NoError(t, err, text)
 			require.Regexp(t, test.expect, text)
 			require.Equal(t, want, iterations(t, text), text)
 		})
 	}
-}
-
-// Fresh ranks take the places of more ranks than there are spares.
-func TestFreshRanks(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("needs a build with -tags ulfm")
-	}
-	text, err := solve(t, nil)
-	require.NoError(t, err)
-	want := iterations(t, text)
-	text, err = solveWith(t, true, twice(once(17, die, 0, 1), once(37, die, 0, 3)))
-	require.NoError(t, err, text)
-	require.NotContains(t, text, "rows on 4 ranks")
-	require.Contains(t, text, "attempt 2")
-	require.Equal(t, want, iterations(t, text), text)
 }
 
 func TestNoFile(t *testing.T) {

@@ -50,6 +50,20 @@ func randomConfig(rng *rand.Rand) (Config, time.Duration) {
 	return Config{Period: max(period, timeout/10), Timeout: timeout + timeout/10}, latency
 }
 
+// randomSimulation is one of 2 to most ranks with a random configuration, and one of several ways
+// for messages to be late. With pings an answer takes two latencies.
+func randomSimulation(t *testing.T, seed uint64, most int, ping bool) *simulation {
+	rng := newRNG(seed)
+	n := 2 + rng.IntN(most-1)
+	config, latency := randomConfig(rng)
+	if config.Ping = ping; ping {
+		latency /= 2
+	}
+	s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v, latency %v", seed, n, config, latency), rng, config, latency, n)
+	s.randomDelay()
+	return s
+}
+
 // randomDelay is one of several ways for messages to be late.
 func (s *simulation) randomDelay() {
 	links := make(map[[2]int]time.Duration)
@@ -70,8 +84,8 @@ func (s *simulation) randomDelay() {
 }
 
 // randomDeaths are of up to all ranks but one.
-func (s *simulation) randomDeaths(n int) {
-	rng, start := s.rng, settled(s.config)
+func (s *simulation) randomDeaths() {
+	rng, start, n := s.rng, settled(s.config), len(s.ranks)
 	deaths := 1 + rng.IntN(n-1)
 	switch rng.IntN(4) {
 	case 0:
@@ -122,17 +136,13 @@ func TestDeathsWithinBound(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			for i := range seeds(750) {
-				seed := 4*i + uint64(part)
-				rng := newRNG(seed)
-				n := 2 + rng.IntN(15)
+				most := 16
 				if i%10 == 0 {
-					n = 2 + rng.IntN(63)
+					most = 64
 				}
-				config, latency := randomConfig(rng)
-				s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v, latency %v", seed, n, config, latency), rng, config, latency, n)
-				s.randomDelay()
-				s.randomDeaths(n)
-				s.checkDeaths(config.bound(n, len(s.deaths), latency))
+				s := randomSimulation(t, 4*i+uint64(part), most, false)
+				s.randomDeaths()
+				s.checkDeaths(s.config.bound(len(s.ranks), len(s.deaths), s.latency))
 			}
 		})
 	}
@@ -144,16 +154,13 @@ func TestDeathsWithinBound(t *testing.T) {
 func TestSingleDeaths(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(300) {
-		rng := newRNG(seed)
-		n := 2 + rng.IntN(63)
-		config, latency := randomConfig(rng)
-		s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks, %v, latency %v", seed, n, config, latency), rng, config, latency, n)
-		s.randomDelay()
-		bound := config.bound(n, 1, latency)
-		at := settled(config)
-		for _, r := range rng.Perm(n)[:min(n-1, 4)] {
+		s := randomSimulation(t, seed, 64, false)
+		n := len(s.ranks)
+		bound := s.config.bound(n, 1, s.latency)
+		at := settled(s.config)
+		for _, r := range s.rng.Perm(n)[:min(n-1, 4)] {
 			s.deaths = append(s.deaths, death{rank: r, at: at})
-			at += bound + 2*latency
+			at += bound + 2*s.latency
 		}
 		s.checkDeaths(bound)
 		most := 0
@@ -169,12 +176,10 @@ func TestSingleDeaths(t *testing.T) {
 // The start is like one more death that is not settled.
 func TestDeathAtTheStart(t *testing.T) {
 	for seed := range seeds(200) {
-		rng := newRNG(seed)
-		n := 2 + rng.IntN(20)
-		config, latency := randomConfig(rng)
-		s := newSimulation(t, fmt.Sprintf("seed %d", seed), rng, config, latency, n)
-		s.deaths = []death{{rank: rng.IntN(n), at: time.Duration(rng.Int64N(int64(config.Timeout)))}}
-		s.checkDeaths(config.bound(n, 2, latency))
+		s := randomSimulation(t, seed, 21, false)
+		n := len(s.ranks)
+		s.deaths = []death{{rank: s.rng.IntN(n), at: time.Duration(s.rng.Int64N(int64(s.config.Timeout)))}}
+		s.checkDeaths(s.config.bound(n, 2, s.latency))
 	}
 }
 

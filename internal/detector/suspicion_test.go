@@ -84,7 +84,8 @@ func TestSurvivorsAgree(t *testing.T) {
 }
 
 // An observer that stands still accuses nobody: neither if that is too short to be
-// noticed, nor if the emitter's heartbeats wait behind its late Tick.
+// noticed, nor if the emitter's heartbeats wait behind its late Tick. With pings the same goes for
+// the rank that pings.
 func TestLateTicksAccuseNobody(t *testing.T) {
 	for _, c := range []struct {
 		config         Config
@@ -95,6 +96,7 @@ func TestLateTicksAccuseNobody(t *testing.T) {
 		// A rank's heartbeats come up to 345 ms apart, and then meet an observer that
 		// stands still itself.
 		{Config{Period: 25 * ms, Timeout: 400 * ms}, 20 * ms, 300 * ms, 0},
+		{Config{Period: 25 * ms, Timeout: 400 * ms, Ping: true}, 20 * ms, 300 * ms, 0},
 	} {
 		for seed := range seeds(100) {
 			rng := newRNG(seed)
@@ -104,7 +106,7 @@ func TestLateTicksAccuseNobody(t *testing.T) {
 			s.run(settled(c.config), nil)
 			for range 20 {
 				s.run(s.now+c.pause+time.Duration(rng.Int64N(int64(c.config.Timeout))), nil)
-				s.stall(rng.IntN(n), c.stall)
+				s.stall([]int{n - 1, rng.IntN(n)}[rng.IntN(2)], c.stall)
 				s.run(s.now+c.stall, nil)
 			}
 			require.Empty(t, s.falselyAccused(), s.name)

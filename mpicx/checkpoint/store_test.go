@@ -154,11 +154,15 @@ func TestSaveThatFails(t *testing.T) {
 				x := value(world.Rank(), 1)
 				st.Protect("x", &x)
 				st.Save(ctx, 1).MustWait(ctx)
+				st, err := st.Rejoin(ctx, world.Dup().MustGet(ctx)) // where it still has that version's memory
+				require.NoError(t, err)
 				version := 2
 				if world.Rank() == 1 {
 					version = test.fail(st, &x)
+				} else {
+					x = value(world.Rank(), 2)
 				}
-				err := st.Save(ctx, version).Wait(ctx)
+				err = st.Save(ctx, version).Wait(ctx)
 				e, ok := errors.AsType[*checkpoint.SaveError](err)
 				require.True(t, ok, "%v", err)
 				require.False(t, e.InMemory)
@@ -317,6 +321,67 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 		*x = nil
 		restores(ctx, t, st, 3)
 		require.Equal(t, value(world.Rank(), 3), *x)
+		return st.Close(ctx)
+	})
+}
+
+// A Restore or Load whose context ends at one rank, while it waits for a Save, takes its turn. The
+// next one meets the next one of the others.
+func TestRestoreAndLoadWhoseContextEnds(t *testing.T) {
+	for name, call := range map[string]func(context.Context, *checkpoint.Store) error{
+		"Restore": func(ctx context.Context, st *checkpoint.Store) error {
+			_, err := st.Restore(ctx)
+			return err
+		},
+		"Load": func(ctx context.Context, st *checkpoint.Store) error {
+			_, err := checkpoint.Load[float64](ctx, st, "x", 0, 1)
+			return err
+		},
+	} {
+		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			st, x := open(ctx, world)
+			st.Save(ctx, 1).MustWait(ctx)
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				switch world.Rank() {
+				case 0:
+					time.Sleep(time.Second)
+				case 1:
+					time.Sleep(time.Second / 2) // all are in TryAll
+					st.Save(ctx, 2)
+					return call(over, st)
+				}
+				st.Save(ctx, 2)
+				return call(ctx, st)
+			})
+			require.True(t, propagated(err), "%s: %v", name, err)
+			restored(ctx, st)
+			*x = value(world.Rank(), 3)
+			st.Save(ctx, 3).MustWait(ctx)
+			restores(ctx, t, st, 3)
+			loads(ctx, t, st, "x", 0, 3, value(0, 3))
+			return st.Close(ctx)
+		})
+	}
+}
+
+// A Load may end at one rank alone. The messages of the next one are not taken for its own.
+func TestLoadThatEndsAtOneRank(t *testing.T) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		st, _ := open(ctx, world)
+		st.Save(ctx, 0).MustWait(ctx)
+		me, next := world.Rank(), (world.Rank()+1)%3
+		if me == 1 {
+			over, cancel := context.WithCancel(ctx)
+			cancel()
+			_, err := checkpoint.Load[float64](over, st, "x", me, 0)
+			require.ErrorIs(t, err, context.Canceled)
+		} else {
+			time.Sleep(time.Second)
+			loads(ctx, t, st, "x", me, 0, value(me, 0))
+		}
+		loads(ctx, t, st, "x", next, 0, value(next, 0))
 		return st.Close(ctx)
 	})
 }

@@ -239,22 +239,6 @@ var programs = map[string]func(){
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		}, backend())
 	},
-	"returned": func() { // rank 1 makes a call that waits for nobody, and returns; the others wait for it in another one
-		returning(barrier)
-	},
-	"returned unmet": func() { // the same, where the others are in a TryAll
-		returning(func(ctx context.Context, world *mpicx.Comm) error {
-			return world.TryAll(ctx, func(context.Context) error { return nil })
-		})
-	},
-	"omitted": func() { // rank TEST_VICTIM returns; the others begin a call that it never makes, and return
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			if os.Getenv("TEST_VICTIM") != strconv.Itoa(world.Rank()) {
-				world.Barrier()
-			}
-			return nil
-		}, backend())
-	},
 	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			if world.Rank() == 1 {
@@ -353,16 +337,6 @@ var programs = map[string]func(){
 			return nil
 		})
 	},
-}
-
-// returning has rank 1 make a Dup, and return, and the others do something else.
-func returning(others func(context.Context, *mpicx.Comm) error) {
-	rank(func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			return world.Dup().Wait(ctx)
-		}
-		return others(ctx, world)
-	}, blackChannel())
 }
 
 func barrier(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) }

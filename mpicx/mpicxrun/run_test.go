@@ -289,33 +289,6 @@ func TestMisplaced(t *testing.T) {
 	}
 }
 
-// Ranks that wait for one whose program has made another call and returned are told.
-func TestMismatchWithOneThatHasReturned(t *testing.T) {
-	for program, call := range map[string]string{"returned": "Barrier", "returned unmet": "TryAll"} {
-		for _, n := range []string{"2", "3", "4"} {
-			j := start(t, program, "-n", n)
-			require.Equal(t, 1, j.status(t))
-			require.Contains(t, j.errs.String(), call+" at rank")
-			require.Contains(t, j.errs.String(), "Dup at rank 1")
-		}
-	}
-}
-
-// H9: so is a rank that waits in Run for a call that another one never makes.
-func TestCallThatOneNeverMakes(t *testing.T) {
-	for _, backend := range []string{"blackchannel", "ulfm"} {
-		for n := 2; n <= 4; n++ {
-			for victim := range n {
-				t.Setenv("TEST_BACKEND", backend)
-				t.Setenv("TEST_VICTIM", fmt.Sprint(victim))
-				j := start(t, "omitted", "-n", fmt.Sprint(n))
-				require.Equal(t, 1, j.status(t))
-				require.Contains(t, j.errs.String(), fmt.Sprintf("Barrier: rank %d has returned", victim), "%s, %d ranks", backend, n)
-			}
-		}
-	}
-}
-
 // With too few files there is no job, and the error says for what there were too few.
 func TestTooFewFiles(t *testing.T) {
 	for files := 10; files < 26; files++ {

@@ -1,6 +1,7 @@
 package mpicxtest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,12 +133,49 @@ func TestRandom(t *testing.T) {
 // A rank ends wherever its moment comes, and whatever its goroutine does then.
 func TestKilledAnywhere(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	ends := func(name, plan string, fn func(ctx context.Context, world *mpicx.Comm)) {
-		t.Run(name, func(t *testing.T) {
-			killed := mpicxtest.RunFaults(t, 2, plan, func(ctx context.Context, world *mpicx.Comm) error {
+	recv := func(ctx context.Context, world *mpicx.Comm) error {
+		return mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx)
+	}
+	for _, test := range []struct {
+		name, plan string
+		fn         func(ctx context.Context, world *mpicx.Comm) error
+	}{
+		{"in Recv", "kill 0 at operation 1", recv},
+		{"in a collective", "kill 0 in Allreduce step 2", func(ctx context.Context, world *mpicx.Comm) error {
+			return mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
+		}},
+		{"in Try", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Try(ctx, func(ctx context.Context) error { return recv(ctx, world) })
+		}},
+		// The others are what the goroutine does when another one's operation kills it.
+		{"blocked in Recv", "kill 0 at operation 2", func(_ context.Context, world *mpicx.Comm) error {
+			return recv(context.Background(), world)
+		}},
+		{"blocked in Agree", "", func(ctx context.Context, world *mpicx.Comm) error { return world.Agree(1).Wait(ctx) }},
+		{"blocked in Shrink", "", func(ctx context.Context, world *mpicx.Comm) error { return world.Shrink().Wait(ctx) }},
+		{"blocked in Dup", "", func(ctx context.Context, world *mpicx.Comm) error { return world.Dup().Wait(ctx) }},
+		{"blocked for a signal", "", func(ctx context.Context, world *mpicx.Comm) error { return world.SignalError(ctx, 1) }},
+		{"computing", "", func(_ context.Context, world *mpicx.Comm) error {
+			time.Sleep(time.Minute)
+			mpicx.Send(world, []int{1}, 1, 1)
+			return nil
+		}},
+		{"asking", "", func(_ context.Context, world *mpicx.Comm) error {
+			time.Sleep(time.Minute)
+			return world.Err()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			killed := mpicxtest.RunFaults(t, 2, cmp.Or(test.plan, "kill 0 at operation 1"), func(ctx context.Context, world *mpicx.Comm) error {
 				world.SetErrhandler(mpicx.ErrorsReturn)
 				if world.Rank() == 0 {
-					fn(ctx, world)
+					if !strings.HasPrefix(test.name, "in ") {
+						go func() {
+							time.Sleep(time.Second)
+							_ = mpicx.Probe[int](world, 1, 9)
+						}()
+					}
+					_ = test.fn(ctx, world)
 					t.Error("rank 0 lives")
 				}
 				time.Sleep(time.Hour)
@@ -148,52 +187,6 @@ func TestKilledAnywhere(t *testing.T) {
 			require.Equal(t, []int{0}, killed)
 		})
 	}
-	ends("in Recv", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		_ = mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx)
-	})
-	ends("in a collective", "kill 0 in Allreduce step 2", func(ctx context.Context, world *mpicx.Comm) {
-		_ = mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
-	})
-	// Others are what the goroutine waits for when another operation kills it.
-	die := func(world *mpicx.Comm) {
-		go func() {
-			time.Sleep(time.Second)
-			_ = mpicx.Probe[int](world, 1, 9)
-		}()
-	}
-	ends("blocked in Recv", "kill 0 at operation 2", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		_ = mpicx.Recv(world, []int{0}, 1, 2).Wait(context.Background())
-	})
-	ends("blocked in Agree", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		_ = world.Agree(1).Wait(ctx)
-	})
-	ends("blocked in Shrink", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		_ = world.Shrink().Wait(ctx)
-	})
-	ends("blocked in Dup", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		_ = world.Dup().Wait(ctx)
-	})
-	ends("blocked for a signal", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		_ = world.SignalError(ctx, 1)
-	})
-	ends("in Try", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		_ = world.Try(ctx, func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx) })
-	})
-	ends("computing", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		time.Sleep(time.Minute)
-		_ = mpicx.Send(world, []int{1}, 1, 1)
-	})
-	ends("asking", "kill 0 at operation 1", func(ctx context.Context, world *mpicx.Comm) {
-		die(world)
-		time.Sleep(time.Minute)
-		_ = world.Err()
-	})
 }
 
 // A plan that is none fails the test, with every backend.

@@ -100,19 +100,3 @@ func TestIntercommUniform(t *testing.T) {
 		}
 	}
 }
-
-// The same where ranks are processes.
-func TestIntercommOfProcesses(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, plan := range []string{
-		"", "must kill 0 in createintercomm message 3", "must kill 2 in createintercomm message 2", "must kill 4 in createintercomm message 2",
-		"must kill 0 at operation 9", "must kill 0 in createintercomm message 4; must kill 2 in createintercomm message 3",
-	} {
-		t.Run(plan, func(t *testing.T) {
-			seen := surviveAsProcesses(t, plan, coupling(mpicx.ErrorsReturn))
-			if plan == "" && seen.Size["made"] != 1 {
-				t.Errorf("%v", seen)
-			}
-		})
-	}
-}

@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -99,50 +96,17 @@ func using(ctx context.Context, comm *mpicx.Comm) error {
 func TestCreationsExhaustive(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	programs := map[string]program{"a grid in use": propagating(using)}
-	protocols := map[string][]string{"a grid in use": {"cartcreate", "cartsub"}, "a graph that differs": {"graphcreate"}}
 	for name, create := range creations {
 		programs[name] = creating(name, create)
-		if protocols[name] == nil {
-			protocols[name] = []string{strings.ToLower(name)}
-		}
 	}
 	for name, p := range programs {
 		for n := 2; n <= 4; n++ {
 			for r := range n {
 				t.Run(fmt.Sprintf("%s/%d/%d", name, n, r), func(t *testing.T) {
 					t.Parallel()
-					dieWhileCreating(t, n, r, name != "a grid in use", p, protocols[name])
+					exhaust(t, n, r, name != "a grid in use", p)
 				})
 			}
 		}
 	}
-}
-
-func dieWhileCreating(t *testing.T, n, r int, uniform bool, p program, protocols []string) {
-	moments := []string{"at operation %d"}
-	for _, protocol := range protocols {
-		moments = append(moments, "in "+protocol+" message %d")
-	}
-	deaths := 0
-	for _, first := range moments {
-		for k := 1; ; k++ {
-			plan := fmt.Sprintf("kill %d "+first, r, k)
-			if len(survive(t, n, plan, uniform, p)) == 0 {
-				break
-			}
-			deaths++
-			if n > 3 || testing.Short() && !uniform {
-				continue
-			}
-			for other := range n {
-				for _, then := range moments {
-					for m := 1; other != r && len(survive(t, n, fmt.Sprintf("%s; kill %d "+then, plan, other, m), uniform, p)) == 2; m++ {
-						deaths++
-					}
-				}
-			}
-		}
-	}
-	require.NotZero(t, deaths)
-	t.Log(deaths)
 }

@@ -50,28 +50,6 @@ func TestErrorsBeginTheNextAttempt(t *testing.T) {
 	}
 }
 
-// An error that all have in an inner Try is handled there.
-func TestInnerTry(t *testing.T) {
-	const n = 3
-	var rs records
-	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-		err := a.Comm.Try(ctx, func(ctx context.Context) error {
-			if a.Comm.Rank() == 1 {
-				return errors.New("handled")
-			}
-			return a.Comm.Barrier().Wait(ctx)
-		})
-		if err == nil {
-			return errors.New("no error")
-		}
-		return ring(ctx, a.Comm)
-	}))
-	for r := range n {
-		require.NoError(t, rs.of(r).err)
-		require.Equal(t, []int{0}, rs.of(r).ns())
-	}
-}
-
 func TestMaxAttempts(t *testing.T) {
 	for _, most := range []int{1, 3} {
 		for n := 1; n <= 3; n++ {

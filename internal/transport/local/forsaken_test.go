@@ -1,8 +1,6 @@
 package local
 
 import (
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -240,39 +238,6 @@ func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 	}
 }
 
-// In every order, waiting, posting and leaving end everything.
-func TestReturnedRaces(t *testing.T) {
-	rounds := 3000
-	if testing.Short() {
-		rounds = 300
-	}
-	const n = 4
-	for range rounds {
-		ranks := New(n)
-		done := make(ended, 3)
-		var over sync.WaitGroup
-		over.Go(func() {
-			ranks[0].Irecv(&transport.Request{Peer: transport.AnySource, Tag: 1, Done: done})
-			ranks[0].Irecv(&transport.Request{Peer: 2, Tag: 1, Done: done})
-			ranks[0].Look()
-		})
-		over.Go(func() {
-			ranks[0].Isend(&transport.Request{Peer: 3, Tag: 1, Mode: transport.Synchronous, Done: done})
-			ranks[0].Look()
-		})
-		for _, c := range ranks[1:] {
-			over.Go(func() { c.Leave(false) })
-		}
-		over.Wait()
-		runtime.KeepAlive(ranks) // as a program that waits does
-		require.Len(t, done, 3)
-		for range 3 {
-			r := <-done
-			require.Equal(t, &transport.LeftError{Rank: r.Peer}, r.Err)
-		}
-	}
-}
-
 // A communicator counts each absent member once, whether it was made before or after the member
 // left. It looks at its members only when it has to.
 func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
@@ -300,34 +265,6 @@ type ended chan *transport.Request
 
 func (e ended) Completed(r *transport.Request) { e <- r }
 func (e ended) Awaited() bool                  { return true }
-
-// A send that races with its receiver's death ends.
-func TestSendMeetsDeath(t *testing.T) {
-	rounds := 20_000
-	if testing.Short() {
-		rounds = 1000
-	}
-	const n = 8
-	for range rounds {
-		sides := NewMortal(n)
-		done := make(ended, 1)
-		var start, over sync.WaitGroup
-		start.Add(1)
-		over.Go(func() {
-			start.Wait()
-			sides[n-1].Die()
-		})
-		over.Go(func() {
-			start.Wait()
-			sides[0].Isend(&transport.Request{Peer: n - 1, Mode: transport.Synchronous, Buf: []byte{1}, Done: done})
-		})
-		start.Done()
-		over.Wait()
-		runtime.KeepAlive(sides)
-		require.Len(t, done, 1)
-		require.Equal(t, &transport.DeadError{Rank: n - 1}, (<-done).Err)
-	}
-}
 
 // Nothing reaches a process that has died, not even what had arrived before.
 func TestTheDeadReceiveNothing(t *testing.T) {

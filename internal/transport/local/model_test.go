@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -328,11 +329,17 @@ func play(t *testing.T, s script) {
 		for rank, c := range ranks {
 			require.Equal(t, w.epoch[rank], c.Epoch())
 			pending := transport.Pending(c)
+			require.Equal(t, len(w.arrived[rank]), c.Arrived.Len(), "messages that wait at rank %d", rank)
+			sends := 0
 			for _, p := range open {
+				if p.rank == rank && p.kind == transport.Sending {
+					sends++
+				}
 				if p.rank == rank && !slices.Contains(pending, &p.real.Request) {
 					require.Fail(t, "not pending", "%v", p)
 				}
 			}
+			require.Len(t, c.sending.messages, sends, "sends of rank %d", rank)
 			pendings += len(pending)
 		}
 		require.Equal(t, len(open), pendings, "pending requests")
@@ -341,6 +348,14 @@ func play(t *testing.T, s script) {
 		if p.done {
 			p.check(t) // nothing has changed since
 		}
+	}
+	for range 2 { // after which no message can be received
+		for _, c := range ranks {
+			c.Advance(0, errors.New("the end"))
+		}
+	}
+	for _, c := range ranks {
+		isIdle(t, c)
 	}
 }
 
@@ -404,11 +419,10 @@ func FuzzModel(f *testing.F) {
 }
 
 func TestModel(t *testing.T) {
-	first := rand.Uint64()
-	for i := range uint64(400) {
-		play(t, randomScript(first+i))
+	for seed := range uint64(400) {
+		play(t, randomScript(seed))
 		if t.Failed() {
-			t.Fatalf("seed %d", first+i)
+			t.Fatalf("seed %d", seed)
 		}
 	}
 }

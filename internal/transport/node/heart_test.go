@@ -223,14 +223,6 @@ func long(deaths int) time.Duration {
 	return time.Duration(deaths*deaths+deaths+3) * usual.Timeout
 }
 
-// While all live nobody is held for dead, and each sends a packet a period.
-func TestHeartbeats(t *testing.T) {
-	m := startMachines(t, 0, 0, 1, 1, 2)
-	m.pass(16 * usual.Timeout)
-	m.holds(all(5))
-	m.works(all(5)...)
-}
-
 // A machine that falls silent is dead, with all its processes, to all others: what
 // needs one of them ends.
 func TestSilentMachine(t *testing.T) {
@@ -272,19 +264,35 @@ func TestToldDeaths(t *testing.T) {
 	m.holds([]int{0, 1, 2, 4, 5, 6}, 3)
 }
 
-// A process that is stopped is not declared dead as long as another process of its machine vouches
-// for it. When it continues, it does not declare others dead.
+// Processes that are stopped are not declared dead as long as another process of their machine
+// vouches for them, or if the one that looks sees their ends itself. When they continue, they do not
+// declare others dead.
 func TestStoppedProcess(t *testing.T) {
-	m := startMachines(t, 0, 0, 1, 1, 1)
-	for _, r := range []int{3, 0} {
-		m.stop(r)
-		m.pass(20 * usual.Timeout)
-		m.holds(slices.DeleteFunc(all(5), func(p int) bool { return p == r }))
-		m.resume(r)
-		m.pass(20 * usual.Timeout)
-		m.holds(all(5))
+	for _, test := range []struct {
+		of    []int
+		ping  bool
+		stops [][]int // one after the other
+	}{
+		{[]int{0, 0, 1, 1, 1}, false, [][]int{{3}, {0}}},
+		{[]int{0, 0, 1, 1, 2, 2, 3, 3}, true, [][]int{{1}, {7}}},
+		{[]int{0, 0, 0, 0, 0}, true, [][]int{{0, 1, 2, 3}}},
+	} {
+		t.Run(fmt.Sprint(test.of, test.ping), func(t *testing.T) {
+			config := usual
+			config.Ping = test.ping
+			m := startDetecting(t, config, test.of...)
+			processes := all(len(test.of))
+			for _, stopped := range test.stops {
+				m.stop(stopped...)
+				m.pass(20 * usual.Timeout)
+				m.holds(slices.DeleteFunc(slices.Clone(processes), func(p int) bool { return slices.Contains(stopped, p) }))
+				m.resume(stopped...)
+				m.pass(20 * usual.Timeout)
+				m.holds(processes)
+			}
+			m.works(processes...)
+		})
 	}
-	m.works(all(5)...)
 }
 
 // A process that looks for no packets, since its goroutines compute, lives, and holds nobody for
@@ -500,19 +508,11 @@ func TestGarbageForHearts(t *testing.T) {
 }
 
 // The last process pings all others: machines that fall silent are dead to all within one timeout,
-// a process that is stopped is not, and when the last one itself is gone the next one pings.
+// and when the last one itself is gone the next one pings.
 func TestPings(t *testing.T) {
 	pings := usual
 	pings.Ping = true
 	m := startDetecting(t, pings, 0, 0, 1, 1, 2, 2, 3, 3)
-	for _, r := range []int{1, 7} {
-		m.stop(r)
-		m.pass(20 * usual.Timeout)
-		m.holds(slices.DeleteFunc(all(8), func(p int) bool { return p == r }))
-		m.resume(r)
-		m.pass(20 * usual.Timeout)
-		m.holds(all(8))
-	}
 	m.end(2, 3, 4, 5) // two machines at once
 	m.pass(usual.Timeout + 2*usual.Period)
 	m.holds([]int{0, 1, 6, 7}, 2, 3, 4, 5)
@@ -520,19 +520,4 @@ func TestPings(t *testing.T) {
 	m.pass(4 * long(2)) // the ring's timeout
 	m.holds(all(2), 2, 3, 4, 5, 6, 7)
 	m.works(all(2)...)
-}
-
-// However busy a machine is, who sees its processes holds none of them for dead: no other has to
-// vouch for them in time.
-func TestBusyMachine(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	m := startDetecting(t, pings, 0, 0, 0, 0, 0)
-	m.stop(0, 1, 2, 3)
-	m.pass(20 * usual.Timeout)
-	m.holds([]int{4})
-	m.resume(0, 1, 2, 3)
-	m.pass(4 * usual.Timeout)
-	m.holds(all(5))
-	m.works(all(5)...)
 }
