@@ -327,34 +327,3 @@ func TestClosedIsForgotten(t *testing.T) {
 		}
 	}
 }
-
-// Memory does not grow with the communicators that a job has made and closed, whatever the
-// transport.
-func TestDupAndCloseAreFlat(t *testing.T) {
-	const rounds = 1000
-	var opts []mpicx.Option
-	if processes == nil {
-		opts = append(opts, mpicx.WithRanks(4))
-	}
-	objects := func() int {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapObjects)
-	}
-	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		before := 0
-		for i := range 3 * rounds {
-			if i == rounds {
-				before = objects()
-			}
-			mpicx.Throw(world.Dup().MustGet(ctx).Close(ctx))
-		}
-		return settled(func() error { // some are still under way
-			if grown := objects() - before; grown > 4*rounds { // one that is kept has 11
-				return fmt.Errorf("%d objects more after %d rounds", grown, 2*rounds)
-			}
-			return nil
-		})
-	}, opts...))
-}

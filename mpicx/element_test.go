@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -350,36 +349,4 @@ func TestTypesOfMessages(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The error says in its class in what the calls differ.
-func TestClassesOfMismatches(t *testing.T) {
-	oneProcess(t)
-	for want, calls := range map[mpicx.Class][2]func(context.Context, *mpicx.Comm) error{
-		mpicx.ClassOther: {barrier, allreduce[int](1, mpicx.Sum)},
-		mpicx.ClassOp:    {allreduce[int](1, mpicx.Sum), allreduce[int](1, mpicx.Max)},
-		mpicx.ClassRoot:  {bcast[int](1, 0), bcast[int](1, 1)},
-		mpicx.ClassCount: {allreduce[int](1, mpicx.Sum), allreduce[int](2, mpicx.Sum)},
-		mpicx.ClassType:  {allreduce[int](1, mpicx.Sum), allreduce[float32](1, mpicx.Sum)},
-	} {
-		err := mpicx.Run(t.Context(), then(either(calls[0], calls[1]), barrier), mpicx.WithRanks(2))
-		e, ok := errors.AsType[*mpicx.MPIError](err)
-		require.True(t, ok, "%v", err)
-		require.Equal(t, want, e.Class, "%v", err)
-	}
-}
-
-// Where the call of a rank has ended, and it waits for nothing more, Run says it at its end.
-func TestMismatchAtTheEndOfRun(t *testing.T) {
-	oneProcess(t)
-	made := make(chan struct{})
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			defer close(made)
-			return world.Dup().Wait(ctx) // for which the black channel needs nobody
-		}
-		<-made
-		return mpicx.Bcast(world, []int{1}, 0).Wait(ctx)
-	}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("blackchannel"))
-	require.EqualError(t, err, "rank 1: mpicx: Dup: Bcast(root 0, 1 × int) at rank 0, Dup at rank 1, both as collective call 1 of world, expected the same at all ranks")
 }

@@ -13,10 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"math"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // An interrupted collective operation frees all its buffers and requests: after 10,000 of
@@ -213,4 +216,262 @@ func TestWrongCallBeforeFinalize(t *testing.T) {
 	require.NoError(t, err)
 	mpicx.Send(i.World(), []int{1}, 99, 5)
 	assert.ErrorContains(t, i.Finalize(t.Context()), "nobody has waited for what ended with mpicx: Send: rank 99")
+}
+
+// Goroutines that outlive the function of their Try, and communicators that the function has made.
+func TestWhatOutlivesATry(t *testing.T) {
+	oneProcess(t)
+	own := errors.New("rank 1 fails")
+	fails := func(w *mpicx.Comm) error {
+		if w.Rank() == 1 {
+			return own
+		}
+		return nil
+	}
+	for name, program := range map[string]func(context.Context, *mpicx.Comm) error{
+		"the scope's end ends a Wait": func(ctx context.Context, w *mpicx.Comm) error {
+			ended := make(chan error, 2)
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				never := mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				go func() { ended <- never.Wait(ctx) }()
+				go func() {
+					_, err := future.WaitAny(ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9))
+					ended <- err
+				}()
+				time.Sleep(time.Nanosecond) // until both wait
+				return nil
+			})
+			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
+		},
+		"an operation keeps the error that has ended it": func(ctx context.Context, w *mpicx.Comm) error {
+			var never *future.Future[mpicx.Status]
+			first := w.TryAll(ctx, func(context.Context) error {
+				never = mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				return fails(w)
+			})
+			var late error
+			second := w.TryAll(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					return errors.New("another")
+				}
+				<-ctx.Done()
+				late = never.Wait(ctx)
+				return nil
+			})
+			if w.Rank() != 1 && told(late) != told(first) || told(second) == told(first) {
+				return fmt.Errorf("got %q, then %q, and %q of an operation that the first has ended", told(first), told(second), told(late))
+			}
+			return nil
+		},
+		"it takes no error from the next Try": func(ctx context.Context, w *mpicx.Comm) error {
+			var inside context.Context
+			var never *future.Future[mpicx.Status]
+			if err := w.TryAll(ctx, func(ctx context.Context) error {
+				inside, never = ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
+			}
+			for w.Err() == nil {
+				time.Sleep(time.Nanosecond)
+			}
+			_ = never.Wait(inside)
+			if err := w.TryAll(ctx, func(context.Context) error { return nil }); err == nil {
+				return errors.New("a goroutine of the Try before has taken the error")
+			}
+			return nil
+		},
+		"Close waits for nobody": func(ctx context.Context, w *mpicx.Comm) error {
+			var closed error
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				d, err := w.Dup().Get(ctx)
+				if err != nil || w.Rank() == 1 {
+					return fails(w)
+				}
+				closed = d.Close(ctx)
+				return nil
+			})
+			if closed != nil {
+				return fmt.Errorf("Close: %w", closed)
+			}
+			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 1 {
+				return fmt.Errorf("TryAll returns %w", err)
+			}
+			return nil
+		},
+		"an ancestor's error ends a Signal": func(ctx context.Context, w *mpicx.Comm) error {
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					time.Sleep(time.Nanosecond) // until the others signal
+					return own
+				}
+				d := w.Dup().MustGet(ctx)
+				return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
+			})
+			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 1 {
+				return fmt.Errorf("TryAll returns %w", err)
+			}
+			return nil
+		},
+		"an ancestor's error comes out of a Guard that has another": func(ctx context.Context, w *mpicx.Comm) error {
+			d, err := w.Dup().Get(ctx)
+			if err != nil {
+				return err
+			}
+			err = d.Guard(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					time.Sleep(time.Nanosecond) // until the others wait
+					return w.Signal(ctx, own)
+				}
+				err := d.Barrier().Wait(ctx)
+				_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
+				return err
+			})
+			if _, ok := err.(*mpicx.PropagatedError); !ok {
+				return fmt.Errorf("Guard returns %w", err)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) { inBubble(t, 3, program, backend) })
+		})
+	}
+}
+
+// So does the Wait of a goroutine whose context has ended in vain, by an error of an inner Try.
+func TestWhatOutlivesATryInVain(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for i := range 200 {
+			n := 2 + i%4
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				ended := make(chan error, 1)
+				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
+					_ = world.TryAll(ctx, failsAlone(world, 1, errors.New("lost")))
+					go func() { ended <- mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }()
+					return nil
+				}))
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			}, mpicx.WithRanks(n), backend))
+		}
+	})
+}
+
+// flat goes through round after round, after which nothing is left: no memory, and
+// nothing that MPI has.
+func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int) error) {
+	rounds := 10000
+	if testing.Short() {
+		rounds = 3000
+	}
+	for _, n := range fitting(3, 2) {
+		before, after := most, most
+		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			for i := range rounds {
+				mpicx.Throw(round(ctx, world, i))
+				switch {
+				case world.Rank() != 0:
+				case i == rounds/10:
+					before.measure()
+				case i >= rounds-20: // what is under way differs from round to round
+					after.measure()
+				}
+			}
+			return exchange(ctx, world, rounds)
+		})
+		require.Less(t, after.bytes-before.bytes, int64(1<<20), "bytes that %d rounds have left", rounds)
+		require.Less(t, after.objects-before.objects, int64(10000), "objects") // as many as 300 communicators have: some are under way
+		require.Zero(t, mpicx.Underway(), "what MPI has")
+	}
+}
+
+// A heap is what a process has of memory, at least.
+type heap struct{ bytes, objects int64 }
+
+// most is more than any process has.
+var most = heap{math.MaxInt64, math.MaxInt64}
+
+// measure lowers h to what the process has now. What has been closed may be forgotten some time later, so
+// it looks several times; meanwhile the other ranks work.
+func (h *heap) measure() {
+	for range 10 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		h.bytes, h.objects = min(h.bytes, int64(m.HeapAlloc)), min(h.objects, int64(m.HeapObjects))
+	}
+}
+
+// Signal and recovery, with messages of all lengths under way.
+func TestSignalsLeaveNothingBehind(t *testing.T) {
+	flat(t, func(ctx context.Context, world *mpicx.Comm, round int) error {
+		none, few := make([]int, 10), make([]int, 10)
+		out, in := make([]int, 5000), make([]int, 5000)
+		n, me := world.Size(), world.Rank()
+		next, last := (me+1)%n, (me+n-1)%n
+		mpicx.Send(world, out, next, 1) // of these some are matched
+		mpicx.Recv(world, few, last, 2)
+		mpicx.Ssend(world, out[:10], next, 3)
+		if round%2 == me%2 {
+			mpicx.Recv(world, in, last, 1)
+		}
+		var err error
+		if me == round%n {
+			err = world.SignalError(ctx, round)
+		} else {
+			err = mpicx.Recv(world, none, next, 4).Wait(ctx)
+		}
+		return propagated(err, round)
+	})
+}
+
+func TestClosedCommsLeaveNothingBehind(t *testing.T) {
+	if mpicx.Backend == "ulfm" && processes != nil {
+		t.Skip("they are kept")
+	}
+	flat(t, func(ctx context.Context, world *mpicx.Comm, _ int) error {
+		made, err := world.Dup().Get(ctx)
+		if err == nil {
+			err = made.Close(ctx)
+		}
+		return err
+	})
+}
+
+// Memory does not grow with the communicators that a job has made and closed, whatever the
+// transport.
+func TestDupAndCloseAreFlat(t *testing.T) {
+	const rounds = 1000
+	var opts []mpicx.Option
+	if processes == nil {
+		opts = append(opts, mpicx.WithRanks(4))
+	}
+	objects := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapObjects)
+	}
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		before := 0
+		for i := range 3 * rounds {
+			if i == rounds {
+				before = objects()
+			}
+			mpicx.Throw(world.Dup().MustGet(ctx).Close(ctx))
+		}
+		return settled(func() error { // some are still under way
+			if grown := objects() - before; grown > 4*rounds { // one that is kept has 11
+				return fmt.Errorf("%d objects more after %d rounds", grown, 2*rounds)
+			}
+			return nil
+		})
+	}, opts...))
 }

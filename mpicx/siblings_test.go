@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"sync"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -355,4 +357,171 @@ func TestAnotherGoroutineWaits(t *testing.T) {
 			return one.Barrier().Wait(ctx)
 		})
 	}
+}
+
+// D2: rank 0 has the result of a Shrink, and signals on the new communicator; rank 1
+// signalled on the old one before it heard of the result. It gets that with the verdict,
+// and only then its side. So rank 0, which waits on the new communicator, joins the round
+// of the old one: that on the new one cannot end before.
+func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		late := &mailbox{}
+		proposed, has := make(chan struct{}), make(chan struct{})
+		err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			var d *mpicx.Comm
+			if world.Rank() == 1 {
+				late.hold()
+				shrunk := world.Shrink()
+				close(proposed)
+				<-has
+				mpicx.Throw(propagated(world.SignalError(ctx, 1), 1))
+				var err error
+				if d, err = shrunk.Get(ctx); err != nil { // P4: rank 0 has it
+					return fmt.Errorf("Shrink: %w", err)
+				}
+			} else {
+				<-proposed
+				d = world.Shrink().MustGet(ctx)
+				err := world.Try(ctx, func(ctx context.Context) error {
+					close(has)
+					<-ctx.Done() // it knows of rank 1's signal
+					late.release()
+					return d.SignalError(ctx, 2)
+				})
+				mpicx.Throw(explain(propagated(err, 1), "the old communicator"))
+			}
+			mpicx.Throw(explain(propagated(d.Barrier().Wait(ctx), 2), "the new communicator"))
+			return d.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
+			if t.Rank() == 1 {
+				t = &lateComm{t, late}
+			}
+			return t
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A mailbox keeps what a rank's error channels are sent, while it is held.
+type mailbox struct {
+	mu   sync.Mutex
+	held bool
+	kept []func()
+}
+
+func (b *mailbox) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held = true
+}
+
+// take calls deliver, now or once b is released.
+func (b *mailbox) take(deliver func()) {
+	b.mu.Lock()
+	if b.held {
+		b.kept = append(b.kept, deliver)
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	deliver()
+}
+
+// release delivers what was kept, in order.
+func (b *mailbox) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.kept) > 0 {
+		deliver := b.kept[0]
+		b.kept = b.kept[1:]
+		b.mu.Unlock()
+		deliver()
+		b.mu.Lock()
+	}
+	b.held = false
+}
+
+// lateComm is a side whose error channels have a mailbox.
+type lateComm struct {
+	transport.Comm
+	box *mailbox
+}
+
+func (c *lateComm) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return &lateComm{made, c.box}, nil
+}
+
+func (c *lateComm) Listen(l transport.Listener) { c.Comm.Listen(&lateListener{l, c}) }
+
+type lateListener struct {
+	transport.Listener
+	comm *lateComm
+}
+
+func (l *lateListener) Take(from int, payload []byte) {
+	l.comm.box.take(func() {
+		l.Listener.Take(from, payload)
+		l.comm.Poke()
+	})
+}
+
+// H5: rank 0 has the result of an Agree on a communicator that is revoked, closes that, and
+// signals on the parent. Rank 1 hears of the signal before the result, and gets both.
+func TestH5AgreeCloseAndSignal(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		late := &mailbox{}
+		proposed := make(chan struct{})
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			c := dup(ctx, world)
+			mpicx.Throw(c.Revoke(ctx))
+			settle()
+			if world.Rank() == 0 {
+				<-proposed
+				if flag, err := c.Agree(3).Get(ctx); flag != 1 || err != nil {
+					return fmt.Errorf("Agree: %d %w", flag, err)
+				}
+				return first(c.Close(ctx), propagated(world.SignalError(ctx, 9), 9))
+			}
+			late.hold()
+			agree := c.Agree(5)
+			close(proposed)
+			mpicx.Throw(propagated(agree.Wait(ctx), 9))
+			late.release()
+			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
+				return fmt.Errorf("Agree, after the error: %d %w", flag, err)
+			}
+			return c.Close(ctx)
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("ulfm"), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
+			if t.Rank() == 1 {
+				t = lateChildren{t, late, func(name transport.Name) bool { return name != transport.ErrorChannelName() }}
+			}
+			return t
+		}))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// lateChildren is a side of the world. Only what is made with some names has a mailbox.
+type lateChildren struct {
+	transport.Comm
+	box *mailbox
+	is  func(transport.Name) bool
+}
+
+func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil || !c.is(name) {
+		return made, err
+	}
+	return &lateComm{made, c.box}, nil
 }
