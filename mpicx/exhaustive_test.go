@@ -478,7 +478,7 @@ func exchange(ctx context.Context, c *mpicx.Comm, round int) error {
 	n, me := c.Size(), c.Rank()
 	for _, length := range []int{1, 1000} {
 		recv := make([][]int, n)
-		var waits []mpicxWaiter
+		var waits []waiter
 		for r := range n {
 			recv[r] = make([]int, length)
 			waits = append(waits, mpicx.Recv(c, recv[r], mpicx.AnySource, 100+r))
@@ -518,8 +518,6 @@ func exchange(ctx context.Context, c *mpicx.Comm, round int) error {
 	}
 	return c.Barrier().Wait(ctx)
 }
-
-type mpicxWaiter interface{ Wait(context.Context) error }
 
 // play runs the program with faults, on ranks × places, and checks all that is
 // determined. That it ends is checked by mpicxtest.Run.

@@ -508,8 +508,6 @@ func TestBegunCallsComplete(t *testing.T) {
 	})
 }
 
-type waiter interface{ Wait(context.Context) error }
-
 // A function that fails in a call for which its rank waits in Run: that is the rank's error, and
 // its peers do not wait for the result.
 func TestFunctionFailsInBegunCall(t *testing.T) {
