@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,18 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"math"
-
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// An interrupted collective operation frees all its buffers and requests: after 10,000 of
-// them, of every kind and size, the ranks have no request, no message that nobody receives, no
-// pinned memory, and no goroutine more.
+// An interrupted operation frees all its buffers and requests: after 10,000 of them, of every kind
+// and size, the ranks have no request, no message that nobody receives, no pinned memory, and no
+// goroutine more.
 func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	rounds := 10000
 	if testing.Short() || buildtags.Race {
@@ -33,9 +29,13 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	for _, n := range fitting(4, 2) {
 		var before, after runtime.MemStats // of rank 0
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			b := newBuffers(world.Size())
 			goroutines := 0
+			all := make(map[int]*buffers)
+			for _, length := range []int{1, 100, 1000, 20_000} {
+				all[len(all)] = newBuffers(world.Size(), length)
+			}
 			for i := range rounds {
+				b := all[i/len(collectives)%len(all)]
 				mpicx.Throw(explain(b.interrupted(ctx, world, i), "round %d", i))
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
@@ -78,70 +78,30 @@ func settled(check func() error) (err error) {
 	return err
 }
 
-// buffers are one rank's.
-type buffers struct{ send, recv, all, sent []int }
-
-const mostElements = 20_000
-
-func newBuffers(n int) buffers {
-	return buffers{make([]int, mostElements), make([]int, mostElements), make([]int, n*mostElements), make([]int, n*mostElements)}
-}
-
-// overwrite writes to all of them, which are the library's no more.
-func (b buffers) overwrite(i int) {
-	for _, buf := range [][]int{b.send, b.recv, b.all, b.sent} {
-		buf[i%len(buf)], buf[len(buf)-1] = i, i
+// interrupted has all ranks begin an operation between two and a collective one, and then a barrier;
+// but one signals an error in its place, which all get.
+func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
+	n, me := world.Size(), world.Rank()
+	signals := me == round/5%n
+	next, last := (me+1)%n, (me+n-1)%n
+	out, in := make([]float64, len(b.one)), make([]float64, len(b.one))
+	mpicx.Send(world, out, next, 1) // of these some are matched
+	mpicx.Ssend(world, out, next, 3)
+	if round%2 == me%2 {
+		mpicx.Recv(world, in, last, 1)
 	}
-}
-
-// begin begins a collective operation on as many elements.
-func (b buffers) begin(c *mpicx.Comm, kind, length int) future.Waiter {
-	n := c.Size()
-	send, recv, all, sent := b.send[:length], b.recv[:length], b.all[:n*length], b.sent[:n*length]
-	sum := func(x, y int) int { return x + y }
-	switch kind % 12 {
-	case 0:
-		return c.Barrier()
-	case 1:
-		return mpicx.Bcast(c, send, n-1)
-	case 2:
-		return mpicx.Reduce(c, send, recv, mpicx.Sum, n-1)
-	case 3:
-		return mpicx.Allreduce(c, send, recv, mpicx.Sum)
-	case 4:
-		return mpicx.AllreduceFunc(c, send[:min(length, 100)], recv[:min(length, 100)], sum)
-	case 5:
-		return mpicx.ReduceScatterBlock(c, sent, recv, mpicx.Sum)
-	case 6:
-		return mpicx.Allgather(c, send, all)
-	case 7:
-		return mpicx.Allgatherv(c, send, all, slices.Repeat([]int{length}, n))
-	case 8:
-		return mpicx.Alltoall(c, sent, all)
-	case 9:
-		return mpicx.Gather(c, send, all, 0)
-	case 10:
-		return mpicx.Scatter(c, sent, recv, 0)
-	default:
-		return mpicx.Scan(c, send, recv, mpicx.Max)
-	}
-}
-
-// interrupted has all ranks begin an operation, and then a barrier; but one signals an error in its
-// place, which all get.
-func (b buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
-	length := []int{1, 100, 1000, mostElements}[round/12%4]
-	signals := world.Rank() == round/5%world.Size()
 	if !signals || round%2 == 0 { // else nobody can have the result
-		b.begin(world, round, length)
+		collectives[round%len(collectives)].start(world, b, n-1)
 	}
+	var err error
 	if signals {
-		err := propagated(world.SignalError(ctx, round), round)
-		b.overwrite(round)
-		return err
+		err = world.SignalError(ctx, round)
+	} else {
+		err = world.Barrier().Wait(ctx)
 	}
-	err := world.Barrier().Wait(ctx)
-	b.overwrite(round)
+	for _, buf := range [][]float64{out, in, b.one, b.result, b.all, b.spread} { // the library's no more
+		buf[round%len(buf)], buf[len(buf)-1] = 1, 1
+	}
 	return propagated(err, round)
 }
 
@@ -361,87 +321,6 @@ func TestWhatOutlivesATryInVain(t *testing.T) {
 				return nil
 			}, mpicx.WithRanks(n), backend))
 		}
-	})
-}
-
-// flat goes through round after round, after which nothing is left: no memory, and
-// nothing that MPI has.
-func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int) error) {
-	rounds := 10000
-	if testing.Short() {
-		rounds = 3000
-	}
-	for _, n := range fitting(3, 2) {
-		before, after := most, most
-		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			for i := range rounds {
-				mpicx.Throw(round(ctx, world, i))
-				switch {
-				case world.Rank() != 0:
-				case i == rounds/10:
-					before.measure()
-				case i >= rounds-20: // what is under way differs from round to round
-					after.measure()
-				}
-			}
-			return exchange(ctx, world, rounds)
-		})
-		require.Less(t, after.bytes-before.bytes, int64(1<<20), "bytes that %d rounds have left", rounds)
-		require.Less(t, after.objects-before.objects, int64(10000), "objects") // as many as 300 communicators have: some are under way
-		require.Zero(t, mpicx.Underway(), "what MPI has")
-	}
-}
-
-// A heap is what a process has of memory, at least.
-type heap struct{ bytes, objects int64 }
-
-// most is more than any process has.
-var most = heap{math.MaxInt64, math.MaxInt64}
-
-// measure lowers h to what the process has now. What has been closed may be forgotten some time later, so
-// it looks several times; meanwhile the other ranks work.
-func (h *heap) measure() {
-	for range 10 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		h.bytes, h.objects = min(h.bytes, int64(m.HeapAlloc)), min(h.objects, int64(m.HeapObjects))
-	}
-}
-
-// Signal and recovery, with messages of all lengths under way.
-func TestSignalsLeaveNothingBehind(t *testing.T) {
-	flat(t, func(ctx context.Context, world *mpicx.Comm, round int) error {
-		none, few := make([]int, 10), make([]int, 10)
-		out, in := make([]int, 5000), make([]int, 5000)
-		n, me := world.Size(), world.Rank()
-		next, last := (me+1)%n, (me+n-1)%n
-		mpicx.Send(world, out, next, 1) // of these some are matched
-		mpicx.Recv(world, few, last, 2)
-		mpicx.Ssend(world, out[:10], next, 3)
-		if round%2 == me%2 {
-			mpicx.Recv(world, in, last, 1)
-		}
-		var err error
-		if me == round%n {
-			err = world.SignalError(ctx, round)
-		} else {
-			err = mpicx.Recv(world, none, next, 4).Wait(ctx)
-		}
-		return propagated(err, round)
-	})
-}
-
-func TestClosedCommsLeaveNothingBehind(t *testing.T) {
-	if mpicx.Backend == "ulfm" && processes != nil {
-		t.Skip("they are kept")
-	}
-	flat(t, func(ctx context.Context, world *mpicx.Comm, _ int) error {
-		made, err := world.Dup().Get(ctx)
-		if err == nil {
-			err = made.Close(ctx)
-		}
-		return err
 	})
 }
 

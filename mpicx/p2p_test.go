@@ -119,24 +119,6 @@ func TestSendrecv(t *testing.T) {
 	}
 }
 
-// P4, F4: an error ends both halves, and the buffers are free.
-func TestSendrecvInterrupted(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		long := numbers(20_000, world.Rank())
-		f := mpicx.Sendrecv(world, long, (world.Rank()+1)%3, 1, long, (world.Rank()+1)%3, 2) // nobody sends that
-		if world.Rank() == 0 {
-			_ = world.SignalError(ctx, 7)
-		}
-		if err := propagated(f.Wait(ctx), 7); err != nil && world.Rank() != 0 {
-			return err
-		}
-		if done, _ := f.Test(); !done || !slices.Equal(long, numbers(20_000, world.Rank())) {
-			return fmt.Errorf("done: %t", done)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 func TestSendrecvBadArguments(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		one := []int{1}

@@ -303,32 +303,3 @@ func TestMismatchedValues(t *testing.T) {
 		return exchange(ctx, c, 0)
 	})
 }
-
-// A signal ends the operations in the middle at every rank, and a panic of the function its
-// own one (P1, P4).
-func TestInterruptedValues(t *testing.T) {
-	for _, n := range fitting(2, 3, 5) {
-		for signaller := range n {
-			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-				add := func(a, b int) int { return a + b }
-				join := func(a, b string) string { return a + b }
-				for code, op := range []func() future.Waiter{
-					func() future.Waiter { return mpicx.AllreduceValue(c, 1, add) },
-					func() future.Waiter { return mpicx.ReduceValue(c, "one", join, signaller) },
-					func() future.Waiter { return mpicx.ScanValue(c, "one", join) },
-					func() future.Waiter { return mpicx.ScatterValue(c, make([]string, n), signaller) },
-					func() future.Waiter { return mpicx.ReduceScatterBlock(c, make([]int, 2*n), make([]int, 2), mpicx.Sum) },
-				} {
-					var err error
-					if c.Rank() == signaller {
-						err = c.SignalError(ctx, code)
-					} else if err = op().Wait(ctx); err == nil { // done without the signaller
-						err = c.Barrier().Wait(ctx)
-					}
-					mpicx.Throw(propagated(err, code))
-				}
-				return exchange(ctx, c, 0)
-			})
-		}
-	}
-}
