@@ -19,29 +19,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// D1, D2: families of communicators.
-func TestD1ParentInterruptsChild(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		part, err := dup.Split(world.Rank()%2, -world.Rank()).Get(ctx)
-		if err != nil || part.Size() != 2 || part.Rank() != 1-world.Rank()/2 {
-			return fmt.Errorf("Split: %v", err)
-		}
-		if world.Rank() == 3 {
-			settle()
-			err = world.SignalError(ctx, 9)
-		} else {
-			err = mpicx.Recv(part, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}
-		mpicx.Throw(propagated(err, 9))
-		for i, c := range []*mpicx.Comm{part, dup, world} {
-			mpicx.Throw(explain(exchange(ctx, c, i), "%v", c))
-		}
-		return nil
-	})
-}
-
 // Communicators stay apart though as many errors lie between them as a byte counts.
 func TestD1NamesDoNotComeAgain(t *testing.T) {
 	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
@@ -152,21 +129,6 @@ func TestCorruptedFamilies(t *testing.T) {
 		}
 		mpicx.Throw(corruption(world.Barrier().Wait(ctx), 1))
 		return exchange(ctx, child, 0)
-	})
-}
-
-// A corrupted child leaves its parent alone.
-func TestCorruptedChild(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		child := world.Dup().MustGet(ctx)
-		_ = child.Guard(ctx, fails(child, 0, errors.New("unwound")))
-		if err := corruption(child.Barrier().Wait(ctx), 0); err != nil {
-			// The others leave Guard by the error too, before or after the verdict.
-			if c, is := errors.AsType[*mpicx.CommCorruptedError](child.Err()); !is || c.Failures[0].Rank != 0 {
-				return err
-			}
-		}
-		return exchange(ctx, world, 0)
 	})
 }
 

@@ -32,69 +32,6 @@ func caught(fn func()) func() error {
 	}
 }
 
-// A goroutine's own error, thrown or returned, is everyone's, once; the other goroutines
-// of the group stop with its context.
-func TestGoroutineThrows(t *testing.T) {
-	for name, fail := range map[string]func() error{
-		"throws":   caught(func() { mpicx.Throw(&placeError{1, 7}) }),
-		"returns":  func() error { return &placeError{1, 7} },
-		"MustWait": caught(func() { future.Failed[int](&placeError{1, 7}).MustWait(context.Background()) }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				err := world.Try(ctx, func(ctx context.Context) error {
-					g, ctx := errgroup.WithContext(ctx)
-					g.Go(caught(func() { mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).MustWait(ctx) }))
-					if world.Rank() == 1 {
-						g.Go(fail)
-					}
-					return g.Wait()
-				})
-				mpicx.Throw(propagated(err, 107))
-				if _, own := errors.AsType[*placeError](err); own != (world.Rank() == 1) {
-					return fmt.Errorf("the cause is found: %v", own)
-				}
-				return exchange(ctx, world, 0)
-			})
-		})
-	}
-}
-
-// An error of a peer that one goroutine is told ends this rank's Try, whichever error of
-// the group comes first: it is not signalled anew.
-func TestGoroutineIsTold(t *testing.T) {
-	fakeTime(t)
-	for _, first := range []string{"who waits", "who computes"} {
-		later := func(who string) {
-			if first != who {
-				settle()
-			}
-		}
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				g, ctx := errgroup.WithContext(ctx)
-				g.Go(func() error {
-					err := world.Barrier().Wait(ctx)
-					later("who waits")
-					return err
-				})
-				g.Go(func() error {
-					<-ctx.Done()
-					later("who computes")
-					return fmt.Errorf("the computation has been stopped: %w", ctx.Err())
-				})
-				return g.Wait()
-			})
-			mpicx.Throw(explain(propagated(err, 107), "%s is first", first))
-			return exchange(ctx, world, 0) // it would report another
-		})
-	}
-}
-
 // What an inner Try has handled is over: an error of the context that comes later is this
 // rank's own.
 func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {

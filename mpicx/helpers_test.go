@@ -143,6 +143,15 @@ func propagated(err error, codes ...int) error {
 	return nil
 }
 
+// failedAt says that err is the verdict of errors of these ranks.
+func failedAt(err error, ranks ...int) error {
+	p, ok := errors.AsType[*mpicx.PropagatedError](err)
+	if !ok || !slices.EqualFunc(p.Failures, ranks, func(f mpicx.Failure, r int) bool { return f.Rank == r }) {
+		return fmt.Errorf("%s: got %w, expected an error of ranks %v", caller(), err, ranks)
+	}
+	return nil
+}
+
 // corruption says that err is the verdict of a corruption by this rank.
 func corruption(err error, rank int) error {
 	c, is := err.(*mpicx.CommCorruptedError)
