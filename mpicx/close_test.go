@@ -220,27 +220,6 @@ func TestC4AfterClose(t *testing.T) {
 	})
 }
 
-// P8: operations that are pending on a communicator which all ranks have closed end with an error
-// of the communicator that it was made from.
-func TestPendingOnAClosedCommunicator(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		receive := mpicx.Recv(dup, []int{0}, 1-world.Rank(), 5) // of what is never sent
-		mpicx.Throw(dup.Close(ctx))
-		if world.Rank() == 0 {
-			settle()
-			mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
-			if done, err := receive.Test(); !done || propagated(err, 7) != nil {
-				return fmt.Errorf("after the error: done %t, %v", done, err)
-			}
-		} else if err := propagated(receive.Wait(ctx), 7); err != nil {
-			return err
-		}
-		return first(exchange(ctx, world, 1), world.Dup().MustGet(ctx).Close(ctx))
-	})
-}
-
 // A counted side counts how many made of it are open.
 type counted struct {
 	transport.Comm

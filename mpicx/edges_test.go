@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,21 +51,48 @@ func isMPIError(err error, op string, class mpicx.Class, what string) error {
 	return nil
 }
 
-// Operations on the nil communicator that Split gives with Undefined end with an error
-// that says so (F1); what returns no error panics with it.
+// methods has what methods of c that wait return, by their names.
+func methods(ctx context.Context, c *mpicx.Comm) map[string]error {
+	nothing := func(context.Context) error { return nil }
+	return map[string]error{
+		"Signal": c.Signal(ctx, errors.New("some")), "SignalError": c.SignalError(ctx, 1), "Err": c.Err(),
+		"Try": c.Try(ctx, nothing), "TryAll": c.TryAll(ctx, nothing), "Guard": c.Guard(ctx, nothing),
+		"Agree": c.Agree(1).Wait(ctx), "Shrink": c.Shrink().Wait(ctx), "Close": c.Close(ctx),
+	}
+}
+
+// allSay checks that operations and methods of c end with an error of their names that says what.
+func allSay(ctx context.Context, c *mpicx.Comm, what string) error {
+	for name, f := range begun(c) {
+		op, _, _ := strings.Cut(name, " ")
+		mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what))
+		if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
+			return fmt.Errorf("%s: Test says %v, %v", op, done, err)
+		}
+	}
+	for op, err := range methods(ctx, c) {
+		if e, ok := errors.AsType[*mpicx.MPIError](err); ok {
+			err = e // TryAll says it twice
+		}
+		mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, what))
+	}
+	return nil
+}
+
+// Operations on the nil communicator that Split gives with Undefined end with an error that says so
+// (F1); what returns no error panics with it.
 func TestNilCommunicator(t *testing.T) {
 	oneProcess(t)
 	const what = "nil communicator (Split returns it for Undefined)"
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		none := world.Split(mpicx.Undefined, 0).MustGet(ctx)
-		for name, f := range begun(none) {
-			op, _, _ := strings.Cut(name, " ")
-			mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what))
-			if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
-				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
-			}
-		}
-		for name, call := range map[string]func(){"Rank": func() { none.Rank() }, "Size": func() { none.Size() }} {
+		mpicx.Throw(allSay(ctx, none, what))
+		mpicx.Throw(isMPIError(none.Revoke(ctx), "Revoke", mpicx.ClassComm, what))
+		for name, call := range map[string]func(){
+			"Rank": func() { none.Rank() }, "Size": func() { none.Size() }, "Group": func() { none.Group() },
+			"Revoked": func() { none.Revoked() }, "Failed": func() { none.Failed() }, "AckFailed": func() { none.AckFailed(1) },
+			"Blocked": func() { none.Blocked() }, "SetErrhandler": func() { none.SetErrhandler(mpicx.ErrorsReturn) },
+		} {
 			if v := recovered(call); v != "mpicx: "+name+": "+what {
 				return fmt.Errorf("%s panicked with %v", name, v)
 			}
@@ -82,26 +110,19 @@ func recovered(call func()) (v any) {
 	return nil
 }
 
-// An operation on a closed communicator ends with its own error, not with one of "use".
+// Operations on a closed communicator end with their own errors, not with one of "use". What was
+// done before keeps its result (F3).
 func TestClosedCommunicator(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup, err := world.Dup().Get(ctx)
-		if err == nil {
-			err = dup.Close(ctx)
+		dup := world.Dup().MustGet(ctx)
+		sent := mpicx.Send(dup, []int{7}, dup.Rank()^1, 0)
+		got := mpicx.RecvSlice[int](dup, dup.Rank()^1, 0)
+		mpicx.Throw(errors.Join(got.Wait(ctx), dup.Close(ctx)))
+		mpicx.Throw(allSay(ctx, dup, "world.dup1 is closed"))
+		if v, err := got.Get(ctx); err != nil || sent.Wait(ctx) != nil || !slices.Equal(v, []int{7}) {
+			return fmt.Errorf("what was done before: %v, %v", v, err)
 		}
-		if err != nil {
-			return err
-		}
-		for name, f := range begun(dup) {
-			op, _, _ := strings.Cut(name, " ")
-			const class, what = mpicx.ClassComm, "world.dup1 is closed"
-			mpicx.Throw(isMPIError(f.Wait(ctx), op, class, what))
-			if done, err := f.Test(); !done || isMPIError(err, op, class, what) != nil {
-				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
-			}
-		}
-		mpicx.Throw(isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, "world.dup1 is closed already"))
 		return world.Barrier().Wait(ctx)
 	})
 }

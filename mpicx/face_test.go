@@ -143,43 +143,6 @@ func TestWaitsBesideAReduction(t *testing.T) {
 	})
 }
 
-// Methods of a nil communicator say that it is nil, those that return no error by a panic.
-func TestNilCommunicatorsMethods(t *testing.T) {
-	oneProcess(t)
-	const what = "nil communicator (Split returns it for Undefined)"
-	var none *mpicx.Comm
-	nothing := func(context.Context) error { return nil }
-	mpicxtest.Run(t, 1, func(ctx context.Context, _ *mpicx.Comm) error {
-		for op, err := range map[string]error{
-			"Signal":      none.Signal(ctx, errors.New("some")),
-			"SignalError": none.SignalError(ctx, 1),
-			"Try":         none.Try(ctx, nothing),
-			"TryAll":      none.TryAll(ctx, nothing),
-			"Guard":       none.Guard(ctx, nothing),
-			"Close":       none.Close(ctx),
-			"Err":         none.Err(),
-			"Revoke":      none.Revoke(ctx),
-			"Agree":       none.Agree(1).Wait(ctx),
-			"Shrink":      none.Shrink().Wait(ctx),
-		} {
-			mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, what))
-		}
-		for name, call := range map[string]func(){
-			"Revoked":       func() { none.Revoked() },
-			"Failed":        func() { none.Failed() },
-			"AckFailed":     func() { none.AckFailed(1) },
-			"SetErrhandler": func() { none.SetErrhandler(mpicx.ErrorsReturn) },
-			"Blocked":       func() { none.Blocked() },
-			"Group":         func() { none.Group() },
-		} {
-			if v := recovered(call); v != "mpicx: "+name+": "+what {
-				return fmt.Errorf("%s panicked with %v", name, v)
-			}
-		}
-		return nil
-	})
-}
-
 // An error handler that does not exist is refused, and the communicator keeps its own.
 func TestSetErrhandlerToNone(t *testing.T) {
 	mpicxtest.Run(t, 1, func(_ context.Context, world *mpicx.Comm) error {
@@ -229,32 +192,6 @@ func TestNilArguments(t *testing.T) {
 	}
 }
 
-// What a rank's own calls say of a closed communicator has their name; what was done
-// before keeps its result (F3).
-func TestClosedCommunicatorsMethods(t *testing.T) {
-	oneProcess(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		dup, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
-		sent := mpicx.Send(dup, []int{7}, 1-dup.Rank(), 0)
-		got := mpicx.RecvSlice[int](dup, 1-dup.Rank(), 0)
-		mpicx.Throw(errors.Join(got.Wait(ctx), dup.Close(ctx)))
-		for op, err := range map[string]error{
-			"Signal": dup.Signal(ctx, errors.New("some")),
-			"Err":    dup.Err(),
-		} {
-			mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, "world.dup1 is closed"))
-		}
-		v, err := got.Get(ctx)
-		if err := errors.Join(err, sent.Wait(ctx)); err != nil || len(v) != 1 || v[0] != 7 {
-			return fmt.Errorf("what was done before: %v, %v", v, err)
-		}
-		return world.Barrier().Wait(ctx)
-	})
-}
-
 // After its Run, a communicator has no peers: whatever uses it ends with an error that
 // says so, and so does what was pending.
 func TestAfterRun(t *testing.T) {
@@ -292,17 +229,7 @@ func TestAfterRun(t *testing.T) {
 							t.Error(err)
 						}
 					}
-					nothing := func(context.Context) error { return nil }
-					for op, err := range map[string]error{
-						"Signal": c.Signal(ctx, errors.New("late")),
-						"Try":    c.Try(ctx, nothing),
-						"TryAll": c.TryAll(ctx, nothing),
-						"Guard":  c.Guard(ctx, nothing),
-						"Close":  c.Close(ctx),
-						"Err":    c.Err(),
-						"Agree":  c.Agree(1).Wait(ctx),
-						"Shrink": c.Shrink().Wait(ctx),
-					} {
+					for op, err := range methods(ctx, c) {
 						if err := isMPIError(err, op, mpicx.ClassComm, over); err != nil {
 							t.Error(err)
 						}

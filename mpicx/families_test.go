@@ -271,43 +271,6 @@ func TestClassesOnTheirWay(t *testing.T) {
 	})
 }
 
-// D2: an error of a derived communicator that comes before its ancestor's error is told after it. A rank that looks
-// for it joins the ancestor's round, whether it tests or waits.
-func TestErrorThatIsEarly(t *testing.T) {
-	fakeTime(t)
-	for name, ends := range map[string]func(ctx context.Context, f *future.Future[mpicx.Status]) error{
-		"Test": func(ctx context.Context, f *future.Future[mpicx.Status]) error {
-			for range 1000 {
-				if done, err := f.Test(); done || err != nil {
-					return err
-				}
-				settle()
-			}
-			return errors.New("tested 1000 times in vain")
-		},
-		"Wait": func(ctx context.Context, f *future.Future[mpicx.Status]) error {
-			_, _ = f.Test()
-			settle()
-			settle()
-			return f.Wait(ctx)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-				d := dup(ctx, world)
-				if world.Rank() == 1 {
-					first := world.Try(ctx, func(context.Context) error { return errors.New("first") })
-					own := d.Try(ctx, func(context.Context) error { return errors.New("of the duplicate") })
-					third := world.SignalError(ctx, 3)
-					return errors.Join(isA[*mpicx.PropagatedError](first), isA[*mpicx.PropagatedError](own), propagated(third, 3))
-				}
-				_ = world.Barrier().Wait(ctx)
-				return isA[*mpicx.PropagatedError](ends(ctx, mpicx.Recv(d, make([]int, 1), 1, 0)))
-			})
-		})
-	}
-}
-
 // A death that was met on the parent corrupts a child with the dead among its ranks for
 // good, though no operation of the child met it: each ends with the same error (C4), one
 // between living ranks too. A child without them has the error once, and works.

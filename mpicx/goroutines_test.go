@@ -32,37 +32,6 @@ func caught(fn func()) func() error {
 	}
 }
 
-// What an inner Try has handled is over: an error of the context that comes later is this
-// rank's own.
-func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				settle()
-				settle() // the error comes between two inner calls
-			}
-			inner := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				return world.Barrier().Wait(ctx)
-			})
-			mpicx.Throw(propagated(inner, 107))
-			if world.Rank() == 0 {
-				return context.Cause(ctx)
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		p, ok := errors.AsType[*mpicx.PropagatedError](err)
-		if !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 0 {
-			return fmt.Errorf("got %v, expected the error of rank 0", err)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 // A panic in a goroutine continues where the group's error is returned, with the goroutine's own
 // stack. Peers get a corruption, and Run returns the panic.
 func TestGoroutinePanics(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
@@ -49,28 +48,6 @@ func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 			})
 		}
 	}
-}
-
-// P2: a rank that has left TryAll, and was told nothing, raises with the others.
-func TestTryAllTellsOrLeavesOut(t *testing.T) {
-	oneProcess(t)
-	rounds := 4000
-	if testing.Short() || buildtags.Race {
-		rounds = 500
-	}
-	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		for i := range rounds {
-			err := world.TryAll(ctx, func(context.Context) error { return nil })
-			if err != nil {
-				return fmt.Errorf("round %d: TryAll: %w", i, err)
-			}
-			err = world.Try(ctx, func(context.Context) error { return errors.New("NaN") })
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-				return fmt.Errorf("round %d: Try: %w", i, err)
-			}
-		}
-		return nil
-	})
 }
 
 // D2: a rank whose TryAll waits for the verdict of a sibling says no before. Another that

@@ -302,28 +302,6 @@ func TestWhatOutlivesATry(t *testing.T) {
 	}
 }
 
-// So does the Wait of a goroutine whose context has ended in vain, by an error of an inner Try.
-func TestWhatOutlivesATryInVain(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for i := range 200 {
-			n := 2 + i%4
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				ended := make(chan error, 1)
-				mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
-					_ = world.TryAll(ctx, failsAlone(world, 1, errors.New("lost")))
-					go func() { ended <- mpicx.Recv(world, []int{0}, world.Rank(), 9).Wait(ctx) }()
-					return nil
-				}))
-				if err := <-ended; !errors.Is(err, context.Canceled) {
-					return fmt.Errorf("got %w", err)
-				}
-				return nil
-			}, mpicx.WithRanks(n), backend))
-		}
-	})
-}
-
 // Memory does not grow with the communicators that a job has made and closed, whatever the
 // transport.
 func TestDupAndCloseAreFlat(t *testing.T) {

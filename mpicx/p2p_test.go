@@ -174,41 +174,6 @@ func TestMprobe(t *testing.T) {
 	})
 }
 
-// Many goroutines probe for messages. Each receives the messages that its own probes have found.
-func TestMprobeByGoroutines(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		const goroutines, each = 4, 50
-		length := func(i int) int { return i * i % 1500 }
-		if world.Rank() == 1 {
-			var all []future.Waiter
-			for i := range goroutines * each {
-				all = append(all, mpicx.Send(world, numbers(length(i), i), 0, 1))
-			}
-			return future.WaitAll(ctx, all...)
-		}
-		var all []future.Waiter
-		for range goroutines {
-			all = append(all, future.Go(func() (int, error) {
-				for range each {
-					m, err := world.Mprobe(mpicx.AnySource, 1).Get(ctx)
-					if err != nil {
-						return 0, err
-					}
-					buf := make([]int, m.Bytes/8)
-					if err := mpicx.Mrecv(m, buf).Wait(ctx); err != nil {
-						return 0, err
-					}
-					if len(buf) > 0 && length(buf[0]) != len(buf) {
-						return 0, fmt.Errorf("%d elements of message %d", len(buf), buf[0])
-					}
-				}
-				return 0, nil
-			}))
-		}
-		return future.WaitAll(ctx, all...)
-	})
-}
-
 // P3: a message that was taken before an error is gone after it, and its sender free.
 func TestMprobeBeforeAnError(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {

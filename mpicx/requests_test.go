@@ -262,32 +262,6 @@ func TestF1BadArguments(t *testing.T) {
 	})
 }
 
-// F2: a context's cause is not final: the operation goes on and may be waited for
-// again, and no peer is taken for failed.
-func TestF2ContextEnds(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			time.Sleep(time.Hour)
-			return mpicx.Send(world, []int{1}, 0, 1).Wait(ctx)
-		}
-		cause := errors.New("enough")
-		f := mpicx.Recv(world, []int{0}, 1, 1)
-		for range 3 {
-			short, cancel := context.WithTimeoutCause(ctx, time.Second, cause)
-			err := f.Wait(short)
-			cancel()
-			if !errors.Is(err, cause) {
-				return fmt.Errorf("got %v, expected the cause", err)
-			}
-			if done, err := f.Test(); done || err != nil || world.Err() != nil {
-				return fmt.Errorf("done %t %v, Err %v", done, err, world.Err())
-			}
-		}
-		return f.Wait(ctx)
-	})
-}
-
 // A deadline inside Try is this rank's error, and goes to all.
 func TestDeadlineInTry(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
@@ -307,61 +281,5 @@ func TestDeadlineInTry(t *testing.T) {
 			return fmt.Errorf("the cause: %v", err)
 		}
 		return exchange(ctx, world, 0)
-	})
-}
-
-// F4: once a future is done with an error, its buffer is the program's: what
-// peers send to it later, or take from it, shows nothing of that.
-func TestF4BufferIsFree(t *testing.T) {
-	fakeTime(t)
-	const length = 3000 // longer than what is buffered
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		n, me := world.Size(), world.Rank()
-		for round := range 30 {
-			var futures []future.Waiter
-			var buffers [][]int
-			add := func(start func(buf []int) future.Waiter) {
-				buf := make([]int, length)
-				buffers = append(buffers, buf)
-				futures = append(futures, start(buf))
-			}
-			for r := range n {
-				if r == me {
-					continue
-				}
-				add(func(b []int) future.Waiter { return mpicx.Recv(world, b, r, 1) })
-				add(func(b []int) future.Waiter { return mpicx.Recv(world, b, r, 2) })
-				if r%2 == 0 {
-					add(func(b []int) future.Waiter { return mpicx.Send(world, b, r, 1) })
-				}
-			}
-			add(func(b []int) future.Waiter { return mpicx.Allreduce(world, b, make([]int, length), mpicx.Sum) })
-			add(func(b []int) future.Waiter { return mpicx.Bcast(world, b, round%n) })
-			var err error
-			if me == round%n {
-				settle()
-				err = world.SignalError(ctx, round)
-			} else {
-				err = futures[1].Wait(ctx)
-			}
-			mpicx.Throw(propagated(err, round))
-			for i, f := range futures {
-				if done, _ := f.Test(); !done {
-					return fmt.Errorf("round %d: future %d is not done", round, i)
-				}
-				for j := range buffers[i] {
-					buffers[i][j] = -1 // the race detector would see anybody else here
-				}
-			}
-			mpicx.Throw(exchange(ctx, world, round))
-			for i, b := range buffers {
-				for _, v := range b {
-					if v != -1 {
-						return fmt.Errorf("round %d: buffer %d was written to: %d", round, i, v)
-					}
-				}
-			}
-		}
-		return nil
 	})
 }
