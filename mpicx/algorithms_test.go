@@ -229,9 +229,7 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 		})
 		if err != nil {
 			told++
-			if err := propagated(err, 7); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 7))
 		}
 		last := []int{told}
 		mpicx.Allreduce(world, []int{told}, last, mpicx.Sum).MustWait(ctx)

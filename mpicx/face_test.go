@@ -116,10 +116,7 @@ func TestReductionThatWaits(t *testing.T) {
 func TestWaitsBesideAReduction(t *testing.T) {
 	const rounds = 200
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		dup := world.Dup().MustGet(ctx)
 		beside := future.Go(func() (sum int, err error) {
 			for range rounds {
 				got := []int{0}

@@ -72,13 +72,12 @@ func TestD1Generations(t *testing.T) {
 	})
 }
 
+// D2: nobody hangs in a parent because its peers resolve an error of the child, nor the other way
+// round.
 func TestD2NobodyHangsElsewhere(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		me := world.Rank()
 		for round := range 20 {
 			// Rank 0 resolves an error of the child while rank 1, its other member,
@@ -93,15 +92,13 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 			mpicx.Throw(exchange(ctx, child, round))
 			// And the other way round: rank 3 is blocked in the child.
 			settle()
-			switch me {
-			case 3:
+			var err error
+			if me == 3 {
 				err = mpicx.Recv(child, []int{0}, 0, 9).Wait(ctx)
-			default:
+			} else {
 				err = world.SignalError(ctx, 50)
 			}
-			if p, is := err.(*mpicx.PropagatedError); !is || len(p.Failures) == 0 {
-				return fmt.Errorf("round %d, child: %w", round, err)
-			}
+			mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "round %d, child", round))
 			mpicx.Throw(exchange(ctx, world, round))
 			settle()
 		}
@@ -114,15 +111,12 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 func TestCorruptedFamilies(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if world.Rank() == 1 {
 			settle()
 			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
 		}
-		err = mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		err := mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		mpicx.Throw(corruption(err, 1))
 		if world.Rank() < 2 {
 			return corruption(child.Barrier().Wait(ctx), 1)

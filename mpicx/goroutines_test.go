@@ -289,17 +289,13 @@ func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 							never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
 							for {
 								for range 20 {
-									if err := look(world, never); err != nil {
-										return err
-									}
+									mpicx.Throw(look(world, never))
 								}
 								runtime.Gosched()
 							}
 						})
 						err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
-						if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-							return fmt.Errorf("round %d: %w", k, err)
-						}
+						mpicx.Throw(explain(failedAt(err, indices(4)...), "round %d", k))
 					}
 					return nil
 				}, mpicx.WithRanks(4), backend))
@@ -315,15 +311,10 @@ func TestSignalMeetsRevocation(t *testing.T) {
 	mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		for k := range 5000 {
-			parent, err := world.Dup().Get(ctx)
-			if err != nil {
-				return err
-			}
+			parent := world.Dup().MustGet(ctx)
 			c := parent
 			if k%2 == 1 {
-				if c, err = parent.Dup().Get(ctx); err != nil {
-					return err
-				}
+				c = parent.Dup().MustGet(ctx)
 			}
 			if world.Rank() == 0 {
 				_ = parent.Revoke(ctx) // an error, if rank 1's came first
@@ -338,9 +329,7 @@ func TestSignalMeetsRevocation(t *testing.T) {
 					return fmt.Errorf("round %d: SignalError returned %v", k, told)
 				}
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Barrier().Wait(ctx))
 		}
 		return nil
 	}, hook.Backend[mpicx.Option]("ulfm"))

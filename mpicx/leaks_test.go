@@ -257,9 +257,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 			if closed != nil {
 				return fmt.Errorf("Close: %w", closed)
 			}
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 1 {
-				return fmt.Errorf("TryAll returns %w", err)
-			}
+			mpicx.Throw(failedAt(err, 1))
 			return nil
 		},
 		"an ancestor's error ends a Signal": func(ctx context.Context, w *mpicx.Comm) error {
@@ -271,17 +269,12 @@ func TestWhatOutlivesATry(t *testing.T) {
 				d := w.Dup().MustGet(ctx)
 				return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
 			})
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 1 {
-				return fmt.Errorf("TryAll returns %w", err)
-			}
+			mpicx.Throw(failedAt(err, 1))
 			return nil
 		},
 		"an ancestor's error comes out of a Guard that has another": func(ctx context.Context, w *mpicx.Comm) error {
-			d, err := w.Dup().Get(ctx)
-			if err != nil {
-				return err
-			}
-			err = d.Guard(ctx, func(ctx context.Context) error {
+			d := w.Dup().MustGet(ctx)
+			err := d.Guard(ctx, func(ctx context.Context) error {
 				if w.Rank() == 1 {
 					time.Sleep(time.Nanosecond) // until the others wait
 					return w.Signal(ctx, own)
@@ -290,10 +283,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 				_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
 				return err
 			})
-			if _, ok := err.(*mpicx.PropagatedError); !ok {
-				return fmt.Errorf("Guard returns %w", err)
-			}
-			return nil
+			return isA[*mpicx.PropagatedError](err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

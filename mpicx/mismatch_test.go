@@ -51,9 +51,7 @@ func (w *wrong) play(ctx context.Context, p place) error {
 	if p.Rank() == 0 {
 		call = w.zero
 	}
-	if err := call.begin(p).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Throw(call.begin(p).Wait(ctx))
 	return barrier(ctx, p.Comm)
 }
 
@@ -436,9 +434,7 @@ func TestMismatchAndSignal(t *testing.T) {
 					return errAlarm
 				})
 				for err != nil {
-					if err := checkAll(err, w, isAlarm); err != nil {
-						return err
-					}
+					mpicx.Throw(checkAll(err, w, isAlarm))
 					p, _ := errors.AsType[*mpicx.PropagatedError](err)
 					for _, f := range p.Failures {
 						alarmed = alarmed || isAlarm(f)

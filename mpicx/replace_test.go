@@ -116,10 +116,7 @@ func TestReplaceTooFewSpares(t *testing.T) {
 		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
 			return fmt.Errorf("Replace: %v", err)
 		}
-		c, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Shrink().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
 	}))
 }
@@ -298,10 +295,7 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 		Replaced    []int
 		Incarnation int
 	}
-	all, err := mpicx.AllgatherValue(c, identity{c.Replaced(), c.Incarnation()}).Get(ctx)
-	if err != nil {
-		return err
-	}
+	all := mpicx.AllgatherValue(c, identity{c.Replaced(), c.Incarnation()}).MustGet(ctx)
 	for r, who := range all {
 		if !slices.Equal(who.Replaced, c.Replaced()) || slices.Contains(c.Replaced(), r) && who.Incarnation == 0 {
 			return fmt.Errorf("%v was replaced, says rank %d, and %v, says rank %d, of incarnation %d", c.Replaced(), c.Rank(), who.Replaced, r, who.Incarnation)

@@ -71,6 +71,12 @@ func needing() (all []operation) {
 	return append(all,
 		operation{"Ssend", 1, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Ssend(c, []int{0}, peer, 5) }},
 		operation{"Send", 1, func(c *mpicx.Comm, peer int) future.Waiter { return mpicx.Send(c, make([]int, 1<<16), peer, 5) }},
+		operation{"Sendrecv", 1, func(c *mpicx.Comm, peer int) future.Waiter {
+			return mpicx.Sendrecv(c, make([]int, 1<<16), peer, 5, []int{0}, mpicx.ProcNull, 5)
+		}},
+		operation{"Sendrecv", 1, func(c *mpicx.Comm, peer int) future.Waiter {
+			return mpicx.Sendrecv(c, make([]int, 1<<16), mpicx.ProcNull, 5, []int{0}, peer, 5)
+		}},
 	)
 }
 
@@ -309,14 +315,10 @@ func allDie(ctx context.Context, c *mpicx.Comm, o operation, wait func(context.C
 	if done, err := f.Test(); !done {
 		return fmt.Errorf("not done: %v", err)
 	}
-	if err := deadIs(o.begin(c, o.peer).Wait(ctx), 1, 2, 3); err != nil {
-		return err
-	}
+	mpicx.Throw(deadIs(o.begin(c, o.peer).Wait(ctx), 1, 2, 3))
 	got := []int{0}
 	own := mpicx.Recv(c, got, mpicx.AnySource, 77)
-	if err := mpicx.Ssend(c, []int{7}, c.Rank(), 77).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Throw(mpicx.Ssend(c, []int{7}, c.Rank(), 77).Wait(ctx))
 	if err := own.Wait(ctx); err != nil || got[0] != 7 {
 		return fmt.Errorf("from itself: got %v, %v", got, err)
 	}

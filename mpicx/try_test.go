@@ -111,46 +111,6 @@ func TestTryAll(t *testing.T) {
 	})
 }
 
-// Several goroutines of a rank signal: each gets an error, and all failures are
-// in verdicts, once.
-func TestSignalsOfOneRank(t *testing.T) {
-	const goroutines, n = 8, 3
-	seen := run(t, n, func(ctx context.Context, world *mpicx.Comm) (map[int]int, error) {
-		var mu sync.Mutex
-		codes := make(map[int]int)
-		count := func(err error) error {
-			p, is := errors.AsType[*mpicx.PropagatedError](err)
-			if !is {
-				return fmt.Errorf("got %v", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, f := range p.Failures {
-				codes[f.Code] = 1
-			}
-			return nil
-		}
-		var wg sync.WaitGroup
-		errs := make([]error, goroutines)
-		for g := range goroutines {
-			wg.Go(func() { errs[g] = count(world.SignalError(ctx, 1+100*world.Rank()+g)) })
-		}
-		wg.Wait()
-		mpicx.Throw(errors.Join(errs...))
-		for { // what nobody has waited for
-			err := world.TryAll(ctx, func(context.Context) error { return nil })
-			if err == nil {
-				break
-			}
-			mpicx.Throw(count(err))
-		}
-		return codes, exchange(ctx, world, 0)
-	})
-	for r := range n {
-		require.Len(t, seen[r], n*goroutines, "rank %d: %v", r, seen[r])
-	}
-}
-
 // Ranks that only poll take part in resolving.
 func TestPolling(t *testing.T) {
 	fakeTime(t)
@@ -190,10 +150,8 @@ func TestPolling(t *testing.T) {
 func TestClose(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		c, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Dup().MustGet(ctx)
+		var err error
 		if world.Rank() == 1 {
 			settle()
 			err = c.SignalError(ctx, 2)
@@ -338,22 +296,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// counting counts the messages that each rank sends on error channels.
-type counting struct {
-	transport.Comm
-	sent *atomic.Int64
-}
-
-func (c counting) Sub(name transport.Name, members []int) (transport.Comm, error) {
-	sub, err := c.Comm.Sub(name, members)
-	if err != nil {
-		return nil, err
-	}
-	return counting{sub, c.sent}, nil
-}
-
-func (c counting) Listen(l transport.Listener) { c.Comm.Listen(&countingListener{l, c.sent}) }
-
+// countingListener counts the messages that a rank sends on error channels.
 type countingListener struct {
 	transport.Listener
 	sent *atomic.Int64
@@ -374,12 +317,9 @@ func TestP6Messages(t *testing.T) {
 		sent := make([]atomic.Int64, n)
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
-			part, err := world.Split(me%2, 0).Get(ctx)
-			if err != nil {
-				return err
-			}
+			part := world.Split(me%2, 0).MustGet(ctx)
 			setUp := sent[me].Load() // with the ULFM backend, all agree that all have one
-			err = world.Guard(ctx, func(ctx context.Context) error {
+			err := world.Guard(ctx, func(ctx context.Context) error {
 				return world.Try(ctx, func(ctx context.Context) error {
 					for range 3 {
 						mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
@@ -414,8 +354,10 @@ func TestP6Messages(t *testing.T) {
 				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
 			}
 			return nil
-		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
-			return counting{t, &sent[t.Rank()]}
+		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
+			return &listening{c, func(_ transport.Comm, l transport.Listener) transport.Listener {
+				return &countingListener{l, &sent[c.Rank()]}
+			}}
 		})))
 	}
 }

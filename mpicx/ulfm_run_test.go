@@ -133,13 +133,11 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 func TestIntercommOtherGroupDies(t *testing.T) {
 	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		solver, bridge, remoteLeader := beside(ctx, world, 3)
-		ic, err := mpicx.CreateIntercomm(solver, 0, bridge, remoteLeader, 3).Get(ctx)
-		if err != nil {
-			return err
-		}
+		ic := mpicx.CreateIntercomm(solver, 0, bridge, remoteLeader, 3).MustGet(ctx)
 		if world.Rank() >= 3 {
 			mpicxtest.Die(world)
 		}
+		var err error
 		for err == nil {
 			err = mpicx.InterBcast(ic, []int{1}, ic.Own(0)).Wait(ctx)
 		}
@@ -153,10 +151,7 @@ func TestIntercommOtherGroupDies(t *testing.T) {
 func TestIntercommRepairs(t *testing.T) {
 	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		local, bridge, remoteLeader := beside(ctx, world, 2)
-		ic, err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).Get(ctx)
-		if err != nil {
-			return err
-		}
+		ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).MustGet(ctx)
 		flags := []int{-3, 7, -1 << 20, -2, -4}                                            // by rank of world
 		others := map[bool]int{true: -1 << 20 & -2 & -4, false: -3 & 7}[remoteLeader == 2] // of whose flags
 		if got, err := ic.Agree(flags[world.Rank()]).Get(ctx); err != nil || got != others {
@@ -168,7 +163,7 @@ func TestIntercommRepairs(t *testing.T) {
 		if world.Rank() == 1 || world.Rank() == 3 {
 			mpicxtest.Die(world)
 		}
-		_, err = ic.Agree(flags[world.Rank()]).Get(ctx)
+		_, err := ic.Agree(flags[world.Rank()]).Get(ctx)
 		if dead, ok := errors.AsType[*mpicx.ProcFailedError](err); !ok || dead.Flag|3 != map[bool]int{true: -1 << 20 & -4, false: -3}[remoteLeader == 2]|3 {
 			return fmt.Errorf("Agree with dead ranks: %+v", err)
 		}
@@ -176,10 +171,7 @@ func TestIntercommRepairs(t *testing.T) {
 		if slices.Sort(own); !slices.Equal(append(own, remote...), []int{1, 1}) {
 			return fmt.Errorf("dead are %v and %v", own, remote)
 		}
-		small, err := ic.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		small := ic.Shrink().MustGet(ctx)
 		sum := []int{0}
 		err = mpicx.InterAllreduce(small, []int{1}, sum, mpicx.Sum).Wait(ctx) // of which some are dead by the time others have it
 		if err != nil && !procFailed(err) || err == nil && sum[0] != small.RemoteSize() || small.Size()+small.RemoteSize() != 3 {
