@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,18 +43,15 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	}
 }
 
-// An operation that is begun before the corruption of its communicator was told ends
-// with that, and meets nothing of the ranks that repair it.
+// An operation that is begun before the corruption of its communicator was told ends with that, and
+// meets nothing of the ranks that repair it.
 func TestRepairsMeetOnlyRepairs(t *testing.T) {
-	oneProcess(t)
 	for range 100 {
-		var sizes sync.Map
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			child := dup(ctx, world)
 			if world.Rank() == 0 { // busy in the parent
 				mpicx.Recv(world, make([]int, 1), 1, 0).MustWait(ctx)
-				_, err := child.Agree(1).Get(ctx)
-				mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Agree(1).Wait(ctx)))
 			} else {
 				_ = child.Guard(ctx, fails(child, 1, errors.New("rank 1 leaves")))
 				if world.Rank() == 1 {
@@ -63,16 +59,11 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 				}
 			}
 			living, err := child.Shrink().Get(ctx)
-			if err != nil {
-				return fmt.Errorf("Shrink: %w", err)
+			if err != nil || living.Size() != 3 {
+				return fmt.Errorf("Shrink: %v, %w", living, err)
 			}
-			sizes.Store(world.Rank(), living.Size())
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm")))
-		sizes.Range(func(rank, size any) bool {
-			require.Equal(t, 3, size, "rank %d", rank)
-			return true
-		})
+		}, hook.Backend[mpicx.Option]("ulfm"))
 	}
 }
 
@@ -101,11 +92,7 @@ func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
 		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
 			return fmt.Errorf("Agree: %w", err)
 		}
-		shrunk, err := world.Shrink().Get(ctx)
-		if err != nil || shrunk.Size() != 3 {
-			return fmt.Errorf("Shrink: %v, %w", shrunk, err)
-		}
-		return exchange(ctx, shrunk, 1)
+		return shrinks(ctx, world, 3)
 	})
 }
 
@@ -162,8 +149,9 @@ func repairAfterParentsError(ctx context.Context, world *mpicx.Comm, raise, repa
 	return world.Barrier().Wait(ctx) // rank 2 joins the child's round as well, and is told the world's
 }
 
-// A program that ends while a Shrink of it is pending is left behind; the Shrink of the others
-// is not disturbed.
+// A program that ends while a Shrink of it is pending is left behind; the Shrink of the others is
+// not disturbed. One that ends while a Split of it is pending counts as dead there, and joins the
+// round in which the others tell each other.
 func TestProgramEndsInRepair(t *testing.T) {
 	for range 50 {
 		propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
@@ -176,27 +164,14 @@ func TestProgramEndsInRepair(t *testing.T) {
 				return nil
 			}
 			small := repair.MustGet(ctx)
-			if err := small.Barrier().Wait(ctx); err != nil && !corrupted(err) {
-				return err
-			}
-			return nil
+			return unlessCorrupted(small.Barrier().Wait(ctx))
 		})
-	}
-}
-
-// One that ends while a Split of it is pending counts as dead there, and joins the round in which
-// the others tell each other.
-func TestProgramEndsInSplit(t *testing.T) {
-	for range 50 {
 		propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			split := world.Split(0, 0)
 			if world.Rank() == 2 {
 				return nil
 			}
-			if err := split.Wait(ctx); err != nil && !corrupted(err) {
-				return fmt.Errorf("Split: %v", err)
-			}
-			return nil
+			return unlessCorrupted(split.Wait(ctx))
 		})
 	}
 }

@@ -46,11 +46,7 @@ func TestReturningIsDying(t *testing.T) {
 			return nil
 		}
 		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx), 1))
-		small, err := world.Shrink().Get(ctx)
-		if err != nil || small.Size() != 2 {
-			return fmt.Errorf("%v %w", small, err)
-		}
-		return exchange(ctx, small, 0)
+		return shrinks(ctx, world, 2)
 	})
 	t.Run("agree", func(t *testing.T) { // nobody waits for it by a message
 		mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
@@ -58,11 +54,7 @@ func TestReturningIsDying(t *testing.T) {
 				return nil
 			}
 			mpicx.Throw(deadIs(world.Agree(1).Wait(ctx), 0, 2))
-			small, err := world.Shrink().Get(ctx)
-			if err != nil || small.Size() != 2 {
-				return fmt.Errorf("%v %w", small, err)
-			}
-			return exchange(ctx, small, 0)
+			return shrinks(ctx, world, 2)
 		})
 	})
 	if mpicx.Backend != "ulfm" {
@@ -76,11 +68,7 @@ func TestReturningIsDying(t *testing.T) {
 		if err := world.Barrier().Wait(ctx); corruptedBy(err, 2) != nil || len(err.(*mpicx.CommCorruptedError).Failures) != 1 {
 			return fmt.Errorf("got %w", err)
 		}
-		small, err := world.Shrink().Get(ctx)
-		if err != nil || small.Size() != 3 {
-			return fmt.Errorf("%v %w", small, err)
-		}
-		return small.Close(ctx)
+		return shrinks(ctx, world, 3)
 	}, mpicx.WithRanks(4))
 	var p *mpicx.PanicError
 	require.ErrorAs(t, err, &p)
