@@ -5,16 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -195,7 +193,8 @@ func TestSignalAtEveryRequest(t *testing.T) {
 		bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 			for n := 2; n <= mostRanks(); n++ {
 				for victim := range n {
-					for k := 1; !signalsAt(t, n, victim, k, operation, backend); k++ {
+					once := func(ctx context.Context, world *mpicx.Comm) error { return once(ctx, world, operation) }
+					for k := 1; !signalsAt(t, n, victim, k, once, backend); k++ {
 						continue
 					}
 				}
@@ -206,7 +205,7 @@ func TestSignalAtEveryRequest(t *testing.T) {
 
 // signalsAt runs an operation in which the victim signals at its k-th request, if it comes so
 // far: else it returns true.
-func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.Option) (over bool) {
+func signalsAt(t *testing.T, n, victim, k int, once func(context.Context, *mpicx.Comm) error, backend mpicx.Option) (over bool) {
 	s := &signaller{k: k, signaled: make(chan error, 1)}
 	rankMain := func(ctx context.Context, world *mpicx.Comm) error {
 		me := world.Rank()
@@ -216,7 +215,7 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 				s.signal = func() { s.signaled <- world.SignalError(context.Background(), 7) }
 				s.armed.Store(true)
 			}
-			err := once(ctx, world, operation)
+			err := once(ctx, world)
 			if me == victim {
 				s.armed.Store(false)
 				if over = s.count.Load() < int32(k); !over {
@@ -229,91 +228,23 @@ func signalsAt(t *testing.T, n, victim, k int, operation string, backend mpicx.O
 		})
 		if err != nil {
 			told++
-			if err := propagated(err, 7); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 7))
 		}
 		last := []int{told}
 		mpicx.Allreduce(world, []int{told}, last, mpicx.Sum).MustWait(ctx)
 		if last[0] != 0 && last[0] != n {
 			return fmt.Errorf("%d of %d ranks were told", last[0], n)
 		}
-		return once(ctx, world, operation)
+		return once(ctx, world)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		require.NoError(t, mpicx.Run(t.Context(), rankMain, mpicx.WithRanks(n), backend, hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
-			if c.Rank() == victim {
-				return signallingComm{c, s}
-			}
-			return c
-		})), "%d ranks, rank %d signals at its request %d", n, victim, k)
-	})
+	inBubble(t, n, rankMain, backend, atRank(victim, func(c transport.Comm) transport.Comm { return signallingComm{c, s} }))
+	if t.Failed() {
+		t.Fatalf("%d ranks, rank %d signals at its request %d", n, victim, k)
+	}
 	return over
 }
 
-// An alarm rings in place of the k-th operation that a rank begins in its transport. From then on
-// it holds them.
-type alarm struct {
-	mu   sync.Mutex
-	k    int // 0: off
-	rung chan struct{}
-	held []func()
-}
-
-// holds says whether it holds an operation.
-func (a *alarm) holds(operation func()) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.k == 0 {
-		return false
-	}
-	if a.k > 1 {
-		a.k--
-		return false
-	}
-	if a.held == nil {
-		close(a.rung)
-	}
-	a.held = append(a.held, operation)
-	return true
-}
-
-// off lets the operations that are held back begin.
-func (a *alarm) off() {
-	a.mu.Lock()
-	held := a.held
-	a.k, a.held = 0, nil
-	a.mu.Unlock()
-	for _, begin := range held {
-		begin()
-	}
-}
-
-type alarmed struct {
-	transport.Comm
-	*alarm
-}
-
-func (c alarmed) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
-
-func (c alarmed) Isend(r *transport.Request) {
-	if !c.holds(func() { c.Comm.Isend(r) }) {
-		c.Comm.Isend(r)
-	}
-}
-
-func (c alarmed) Irecv(r *transport.Request) {
-	if !c.holds(func() { c.Comm.Irecv(r) }) {
-		c.Comm.Irecv(r)
-	}
-}
-
-func (c alarmed) Sub(name transport.Name, members []int) (transport.Comm, error) {
-	made, err := c.Comm.Sub(name, members)
-	return alarmed{made, c.alarm}, err
-}
-
-// A rank signals at every message of the operations that create communicators. All ranks are told,
+// A rank signals at every request of the operations that create communicators. All ranks are told,
 // and continue. With the ULFM backend all have the new communicator, or none has.
 func TestSignalWhileCreating(t *testing.T) {
 	oneProcess(t)
@@ -327,69 +258,26 @@ func TestSignalWhileCreating(t *testing.T) {
 			return mpicx.GraphCreate(c, []int{(c.Rank() + n - 1) % n}, []int{(c.Rank() + 1) % n})
 		},
 	}
-	for _, backend := range []string{"blackchannel", "ulfm"} {
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for name, create := range creations {
-			for n := 2; n <= 4; n++ {
-				for r := range n {
-					rung := 0
-					for k := 1; signalAt(t, name, n, r, k, create, backend); k++ {
-						rung++
+			for n, victim := range product([]int{2, 3, 4}, indices(4)) {
+				over := victim >= n
+				for k := 1; !over; k++ {
+					begun, made := make([]future.Waiter, n), make([]bool, n)
+					over = signalsAt(t, n, victim, k, func(ctx context.Context, world *mpicx.Comm) error {
+						f, first := create(world), &begun[world.Rank()]
+						if *first == nil {
+							*first = f
+						} else { // the error is over
+							made[world.Rank()] = (*first).Wait(ctx) == nil
+						}
+						return f.Wait(ctx)
+					}, backend)
+					if strings.HasSuffix(t.Name(), "ulfm") {
+						require.Len(t, slices.Compact(made), 1, "%s: %d ranks, rank %d signals at request %d", name, n, victim, k)
 					}
-					require.Positive(t, rung)
 				}
 			}
 		}
-	}
-}
-
-// signalAt has rank r signal in place of its k-th operation, and says whether there was one.
-func signalAt(t *testing.T, name string, n, r, k int, create func(c *mpicx.Comm) future.Waiter, backend string) bool {
-	a := &alarm{rung: make(chan struct{})}
-	wrap := hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
-		if c.Rank() == r {
-			return alarmed{c, a}
-		}
-		return c
 	})
-	mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		var f future.Waiter
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			if world.Rank() != r {
-				f = create(world)
-				return f.Wait(ctx)
-			}
-			a.mu.Lock()
-			a.k = k
-			a.mu.Unlock()
-			f = create(world)
-			select {
-			case <-a.rung:
-				return world.SignalError(ctx, 7)
-			case <-f.Done():
-				a.off()
-				return f.Wait(ctx)
-			}
-		})
-		if world.Rank() == r {
-			a.off()
-		}
-		if err != nil && propagated(err, 7) != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		err = f.Wait(ctx)
-		all, gathered := mpicx.AllgatherValue(world, err == nil).Get(ctx)
-		if gathered != nil || backend == "ulfm" && len(slices.Compact(all)) > 1 {
-			return fmt.Errorf("%s: who has it: %v, %w", name, all, gathered)
-		}
-		return exchange(ctx, world, 1)
-	}, hook.Backend[mpicx.Option](backend), wrap)
-	if t.Failed() {
-		t.Fatalf("%s of %d ranks, signal at operation %d of rank %d", name, n, k, r)
-	}
-	select {
-	case <-a.rung:
-		return true
-	default:
-		return false
-	}
 }

@@ -40,57 +40,37 @@ func TestCloseDoesNotSwallowTheParentsError(t *testing.T) {
 		if world.Rank() != 0 {
 			signalled = world.Barrier().Wait(ctx)
 		}
-		if p, ok := errors.AsType[*mpicx.PropagatedError](signalled); !ok || p.Failures[0].Code != 5 {
-			return fmt.Errorf("on the world: %w", signalled)
-		}
-		return nil
+		return explain(propagated(signalled, 5), "on the world")
 	})
 }
 
 // A rank signals an error, and is told another one instead. Its own error is still under way. Close
 // waits for it, because a peer that met this rank in Close would have closed the communicator.
 func TestCloseWaitsForWhatWasRaised(t *testing.T) {
-	oneProcess(t)
+	slow := hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
+		return &listening{c, func(_ transport.Comm, l transport.Listener) transport.Listener {
+			return &slowListener{Listener: l}
+		}}
+	})
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			first, second := errors.New("the first"), errors.New("the second")
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				child := dup(ctx, world)
-				var told error
-				if world.Rank() == 0 {
-					told = child.Signal(ctx, first)
-					world.Barrier().MustWait(ctx)
-				} else {
-					world.Barrier().MustWait(ctx) // the first is resolved meanwhile
-					told = child.Signal(ctx, second)
-				}
-				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != first.Error() {
-					return fmt.Errorf("Signal: %w", told)
-				}
-				told = child.Close(ctx)
-				if p, ok := errors.AsType[*mpicx.PropagatedError](told); !ok || p.Failures[0].Message != second.Error() {
-					return fmt.Errorf("Close: %w", told)
-				}
-				return child.Close(ctx)
-			}, mpicx.WithRanks(2), backend, hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return slowChannel{t} })))
-		})
+		inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			child := dup(ctx, world)
+			var told error
+			if world.Rank() == 0 {
+				told = child.Signal(ctx, errors.New("the first"))
+				world.Barrier().MustWait(ctx)
+			} else {
+				world.Barrier().MustWait(ctx) // the first is resolved meanwhile
+				told = child.Signal(ctx, errors.New("the second"))
+			}
+			mpicx.Throw(messagesAre(told, "the first"))
+			mpicx.Throw(messagesAre(child.Close(ctx), "the second"))
+			return child.Close(ctx)
+		}, backend, slow)
 	})
 }
 
-// slowChannel has what error channels send come later than all that programs send: in a
-// bubble of testing/synctest.
-type slowChannel struct{ transport.Comm }
-
-func (c slowChannel) Sub(name transport.Name, members []int) (transport.Comm, error) {
-	made, err := c.Comm.Sub(name, members)
-	if err != nil {
-		return nil, err
-	}
-	return slowChannel{made}, nil
-}
-
-func (c slowChannel) Listen(l transport.Listener) { c.Comm.Listen(&slowListener{Listener: l}) }
-
+// slowListener has what error channels send come later than all that programs send: in a bubble.
 type slowListener struct {
 	transport.Listener
 	taken atomic.Int64
@@ -105,10 +85,7 @@ func (l *slowListener) Take(from int, payload []byte) {
 func TestADeathAfterClose(t *testing.T) {
 	oneProcess(t)
 	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		pair, err := world.Split(world.Rank()%2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		pair := world.Split(world.Rank()%2, 0).MustGet(ctx)
 		pending := mpicx.Recv(pair, []int{0}, pair.Size()-1, 0)
 		if err := pair.Close(ctx); err != nil || world.Rank() == 2 {
 			return err
@@ -117,7 +94,7 @@ func TestADeathAfterClose(t *testing.T) {
 			return mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
 		}
 		defer mpicx.Send(world, []int{0}, 1, 0)
-		err = pending.Wait(ctx)
+		err := pending.Wait(ctx)
 		if died, ok := errors.AsType[*mpicx.ProcFailedError](err); err == nil || ok && err == error(died) {
 			return fmt.Errorf("got %w", err)
 		}
@@ -220,27 +197,6 @@ func TestC4AfterClose(t *testing.T) {
 	})
 }
 
-// P8: operations that are pending on a communicator which all ranks have closed end with an error
-// of the communicator that it was made from.
-func TestPendingOnAClosedCommunicator(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		receive := mpicx.Recv(dup, []int{0}, 1-world.Rank(), 5) // of what is never sent
-		mpicx.Throw(dup.Close(ctx))
-		if world.Rank() == 0 {
-			settle()
-			mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
-			if done, err := receive.Test(); !done || propagated(err, 7) != nil {
-				return fmt.Errorf("after the error: done %t, %v", done, err)
-			}
-		} else if err := propagated(receive.Wait(ctx), 7); err != nil {
-			return err
-		}
-		return first(exchange(ctx, world, 1), world.Dup().MustGet(ctx).Close(ctx))
-	})
-}
-
 // A counted side counts how many made of it are open.
 type counted struct {
 	transport.Comm
@@ -282,9 +238,7 @@ func TestClosedIsForgotten(t *testing.T) {
 		"parent first": func(ctx context.Context, world *mpicx.Comm) error {
 			parent := dup(ctx, world)
 			child := dup(ctx, parent)
-			if err := parent.Close(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(parent.Close(ctx))
 			return child.Close(ctx)
 		},
 		"after an error": func(ctx context.Context, world *mpicx.Comm) error {
@@ -295,9 +249,7 @@ func TestClosedIsForgotten(t *testing.T) {
 			} else {
 				err = c.Barrier().Wait(ctx)
 			}
-			if err := propagated(err, 1); err != nil {
-				return err
-			}
+			mpicx.Throw(propagated(err, 1))
 			return c.Close(ctx)
 		},
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
@@ -326,35 +278,4 @@ func TestClosedIsForgotten(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Memory does not grow with the communicators that a job has made and closed, whatever the
-// transport.
-func TestDupAndCloseAreFlat(t *testing.T) {
-	const rounds = 1000
-	var opts []mpicx.Option
-	if processes == nil {
-		opts = append(opts, mpicx.WithRanks(4))
-	}
-	objects := func() int {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapObjects)
-	}
-	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		before := 0
-		for i := range 3 * rounds {
-			if i == rounds {
-				before = objects()
-			}
-			mpicx.Throw(world.Dup().MustGet(ctx).Close(ctx))
-		}
-		return settled(func() error { // some are still under way
-			if grown := objects() - before; grown > 4*rounds { // one that is kept has 11
-				return fmt.Errorf("%d objects more after %d rounds", grown, 2*rounds)
-			}
-			return nil
-		})
-	}, opts...))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"weak"
 
@@ -15,54 +16,50 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// shortBuffers are those of one rank, with an element or one for each rank.
-type shortBuffers struct {
+// buffers are those of one rank, with a part or one for each rank.
+type buffers struct {
 	one, result, all, spread []float64
 	counts                   []int
 }
 
-func newShortBuffers(n int) *shortBuffers {
-	buffer := func(n int) []float64 { return make([]float64, n, 64) } // tiny ones share memory
-	b := &shortBuffers{buffer(1), buffer(1), buffer(n), buffer(n), make([]int, n)}
-	for i := range b.counts {
-		b.counts[i] = 1
-	}
-	return b
+func newBuffers(n, length int) *buffers {
+	buffer := func(n int) []float64 { return make([]float64, n, max(n, 64)) } // tiny ones share memory
+	return &buffers{buffer(length), buffer(length), buffer(n * length), buffer(n * length), slices.Repeat([]int{length}, n)}
 }
 
-var shortCollectives = []struct {
+var collectives = []struct {
 	name  string
-	start func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}]
+	start func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}]
 }{
-	{"Barrier", func(c *mpicx.Comm, _ *shortBuffers, _ int) *future.Future[struct{}] { return c.Barrier() }},
-	{"Bcast", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+	{"Barrier", func(c *mpicx.Comm, _ *buffers, _ int) *future.Future[struct{}] { return c.Barrier() }},
+	{"Bcast", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
 		return mpicx.Bcast(c, b.one, root)
 	}},
-	{"Reduce", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+	{"Reduce", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
 		return mpicx.Reduce(c, b.one, b.result, mpicx.Sum, root)
 	}},
-	{"Allreduce", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"Allreduce", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.Allreduce(c, b.one, b.result, mpicx.Sum)
 	}},
-	{"Gather", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+	{"Gather", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
 		return mpicx.Gather(c, b.one, b.all, root)
 	}},
-	{"Scatter", func(c *mpicx.Comm, b *shortBuffers, root int) *future.Future[struct{}] {
+	{"Scatter", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
 		return mpicx.Scatter(c, b.all, b.one, root)
 	}},
-	{"Allgather", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"Allgather", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.Allgather(c, b.one, b.all)
 	}},
-	{"Allgatherv", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"Allgatherv", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.Allgatherv(c, b.one, b.all, b.counts)
 	}},
-	{"Alltoall", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"Alltoall", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.Alltoall(c, b.all, b.spread)
 	}},
-	{"ReduceScatter", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"ReduceScatter", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.ReduceScatter(c, b.all, b.result, b.counts, mpicx.Sum)
 	}},
-	{"Scan", func(c *mpicx.Comm, b *shortBuffers, _ int) *future.Future[struct{}] {
+	{"Scan", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
 		return mpicx.Scan(c, b.one, b.result, mpicx.Sum)
 	}},
 }
@@ -75,9 +72,9 @@ func TestShortCollectivesAllocateNothing(t *testing.T) {
 		t.Skip("under the race detector pools lose what they have")
 	}
 	const times, calls = 50, 8
-	for n, op := range product([]int{1, 2, 3, 5}, shortCollectives) {
+	for n, op := range product([]int{1, 2, 3, 5}, collectives) {
 		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-			b := newShortBuffers(n)
+			b := newBuffers(n, 1)
 			call := func() {
 				for i := range calls {
 					op.start(c, b, i%n).MustWait(ctx)
@@ -100,11 +97,11 @@ func TestShortCollectivesAllocateNothing(t *testing.T) {
 // What serves again has no buffer of the program, however long no other operation comes.
 func TestCollectivesKeepNoBuffer(t *testing.T) {
 	oneProcess(t)
-	for n, op := range product([]int{1, 2, 5}, shortCollectives) {
+	for n, op := range product([]int{1, 2, 5}, collectives) {
 		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
 			var buffers []weak.Pointer[float64]
 			func() {
-				b := newShortBuffers(n)
+				b := newBuffers(n, 1)
 				for _, buf := range [][]float64{b.one, b.result, b.all, b.spread} {
 					buffers = append(buffers, weak.Make(&buf[0]))
 				}
@@ -121,11 +118,11 @@ func TestCollectivesKeepNoBuffer(t *testing.T) {
 
 // BenchmarkCollectives is one call of every rank. The first and the last rank are the root in turn.
 func BenchmarkCollectives(b *testing.B) {
-	for n, op := range product([]int{2, 8, 64}, shortCollectives) {
+	for n, op := range product([]int{2, 8, 64}, collectives) {
 		b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
 			b.ReportAllocs()
 			err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
-				buffers := newShortBuffers(n)
+				buffers := newBuffers(n, 1)
 				for i := range b.N {
 					op.start(c, buffers, i%2*(n-1)).MustWait(ctx)
 				}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -224,56 +223,6 @@ func TestBadCollectives(t *testing.T) {
 		}
 		return exchange(ctx, c, 0)
 	})
-}
-
-// Counts that differ between ranks end in an error somewhere, which in a Try is
-// everyone's; nobody hangs.
-func TestMismatchedCounts(t *testing.T) {
-	for _, length := range []int{3, 5000} {
-		operations := map[string]func(c *mpicx.Comm, n int) future.Waiter{
-			"Bcast": func(c *mpicx.Comm, n int) future.Waiter { return mpicx.Bcast(c, make([]int, n), 0) },
-			"Allreduce": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Allreduce(c, make([]int, n), make([]int, n), mpicx.Sum)
-			},
-			"Reduce": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Reduce(c, make([]int, n), make([]int, n), mpicx.Sum, 1)
-			},
-			"Scan": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Scan(c, make([]int, n), make([]int, n), mpicx.Sum)
-			},
-			"Allgather": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Allgather(c, make([]int, n), make([]int, n*c.Size()))
-			},
-			"Gather": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Gather(c, make([]int, n), make([]int, n*c.Size()), 0)
-			},
-			"Scatter": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Scatter(c, make([]int, n*c.Size()), make([]int, n), 0)
-			},
-			"Alltoall": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.Alltoall(c, make([]int, n*c.Size()), make([]int, n*c.Size()))
-			},
-			"AllreduceFunc of values": func(c *mpicx.Comm, n int) future.Waiter {
-				return mpicx.AllreduceFunc(c, make([]string, n%100), make([]string, n%100), func(a, b string) string { return a + b })
-			},
-		}
-		for name, op := range inOrder(operations) {
-			for odd, by := range product(indices(5), []int{-1, +1}) {
-				t.Run(fmt.Sprintf("%s/%d/%d%+d", name, length, odd, by), func(t *testing.T) {
-					lengths := slices.Repeat([]int{length}, 5)
-					lengths[odd] += by
-					mpicxtest.Run(t, 5, func(ctx context.Context, c *mpicx.Comm) error {
-						err := c.TryAll(ctx, func(ctx context.Context) error { return op(c, lengths[c.Rank()]).Wait(ctx) })
-						mpicx.Throw(isA[*mpicx.PropagatedError](err))
-						if p := err.(*mpicx.PropagatedError); !strings.Contains(p.Failures[0].Message, "mpicx: "+strings.Fields(name)[0]) {
-							return fmt.Errorf("got %w", err)
-						}
-						return exchange(ctx, c, 0)
-					})
-				})
-			}
-		}
-	}
 }
 
 // A rank that only gives can't be far ahead of the root, which would have to keep what it gives.

@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"strings"
+	"sync"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -41,35 +44,11 @@ var hangs = map[string]hang{
 		}
 		return world.Barrier().Wait(ctx)
 	}, "ranks 0, 1, 3: Barrier #2 on world; rank 2: Recv from rank 3, tag 9 on world.dup1; the first that differs is rank 2"},
-	"all receive first": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		left := (world.Rank() + 2) % 3
-		mpicx.Recv(world, []int{0}, left, 0).MustWait(ctx)
-		return mpicx.Send(world, []int{1}, (world.Rank()+1)%3, 0).Wait(ctx)
-	}, "rank 0: Recv from rank 2, tag 0 on world; rank 1: Recv from rank 0, tag 0 on world; rank 2: Recv from rank 1, tag 0 on world; the first that differs is rank 1"},
 	"all send first": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		big := make([]byte, 1<<20)
 		mpicx.Send(world, big, 1-world.Rank(), 0).MustWait(ctx)
 		return mpicx.Recv(world, big, 1-world.Rank(), 0).Wait(ctx)
 	}, "rank 0: Send to rank 1, tag 0 on world; rank 1: Send to rank 0, tag 0 on world; the first that differs is rank 1"},
-	"another tag": {2, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			mpicx.Send(world, []int{1}, 1, 1).MustWait(ctx)
-		} else {
-			mpicx.Recv(world, []int{1}, 0, 2).MustWait(ctx)
-		}
-		return world.Barrier().Wait(ctx)
-	}, "rank 0: Barrier #1 on world; rank 1: Recv from rank 0, tag 2 on world; the first that differs is rank 1"},
-	"another order of communicators": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		order := []*mpicx.Comm{world, dup}
-		if world.Rank() == 1 {
-			order = []*mpicx.Comm{dup, world}
-		}
-		for _, c := range order {
-			c.Barrier().MustWait(ctx)
-		}
-		return nil
-	}, "ranks 0, 2: Barrier #2 on world; rank 1: Barrier #1 on world.dup1; the first that differs is rank 1"},
 	"one has returned, and waits in Run": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			world.Barrier()
@@ -77,16 +56,6 @@ var hangs = map[string]hang{
 		}
 		return mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx)
 	}, "rank 0: Recv from rank 1, tag 3 on world; rank 1: returned, waits for what it has begun: Barrier #1 on world; the first that differs is rank 1"},
-	"one receives too many": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			for range 3 {
-				mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).MustWait(ctx)
-			}
-		} else {
-			mpicx.Send(world, []int{0}, 0, 5).MustWait(ctx)
-		}
-		return world.Barrier().Wait(ctx)
-	}, "rank 0: Recv from any rank, any tag on world; ranks 1, 2: Barrier #1 on world; the first that differs is rank 0"},
 	"one computes": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		world.Barrier().MustWait(ctx)
 		if world.Rank() == 1 {
@@ -115,13 +84,6 @@ var hangs = map[string]hang{
 			return nil
 		})
 	}, "ranks 0, 1: TryAll #2 on world; rank 2: Recv from rank 1, tag 7 on world; the first that differs is rank 2"},
-	"no Split at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			return mpicx.Recv(world, []int{0}, 1, 1).Wait(ctx)
-		}
-		_, err := world.Split(world.Rank()%2, 0).Get(ctx)
-		return err
-	}, "rank 0: Recv from rank 1, tag 1 on world; ranks 1, 2: Split #1 on world; the first that differs is rank 0"},
 	"in a row of a grid": {4, func(ctx context.Context, world *mpicx.Comm) error {
 		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if row.Rank() == 1 && world.Rank() == 3 {
@@ -345,4 +307,98 @@ func answered(d *mpicx.Diagnosis) (n int) {
 		n += len(g.Ranks)
 	}
 	return n
+}
+
+// printed is what Run prints of a hang.
+type printed struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Builder.Write(b)
+}
+
+// When the deadline of Run's context ends it, Run prints what the ranks were in before that: as
+// their Waits end with it as well, they are in nothing afterwards.
+func TestDeadlineOfRun(t *testing.T) {
+	oneProcess(t)
+	hanging := func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 2 {
+			return mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx)
+		}
+		return world.Barrier().Wait(ctx)
+	}
+	const found = `mpicx: the deadline of the job's context has passed; before, the ranks of world were in
+  ranks 0, 1, 3: Barrier #1 on world
+  rank 2: Recv from rank 0, tag 9 on world
+  the first that differs is rank 2
+`
+	for name, test := range map[string]struct {
+		program func(ctx context.Context, world *mpicx.Comm) error
+		want    string
+	}{
+		"hang": {hanging, found},
+		"Waits without it": {func(ctx context.Context, world *mpicx.Comm) error {
+			inner, cancel := context.WithTimeout(context.Background(), time.Hour)
+			defer cancel()
+			return hanging(inner, world)
+		}, found},
+		"no hang": {func(ctx context.Context, world *mpicx.Comm) error {
+			time.Sleep(time.Minute - time.Nanosecond)
+			return nil
+		}, ""},
+		"an error of a rank": {func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				return errors.New("bad input")
+			}
+			return hanging(ctx, world)
+		}, ""},
+		"in the shrunk world": {func(ctx context.Context, world *mpicx.Comm) error {
+			if mpicx.Backend != "ulfm" {
+				return hanging(ctx, world)
+			}
+			small := world.Split(world.Rank()/3, 0).MustGet(ctx)
+			if err := world.Close(ctx); err != nil || small.Size() == 1 {
+				return err
+			}
+			return mpicx.Recv(small, []int{0}, small.Rank(), 1).Wait(ctx)
+		}, map[string]string{"blackchannel": found, "ulfm": `mpicx: the deadline of the job's context has passed; before, the ranks of world.split1(0) were in
+  rank 0: Recv from rank 0, tag 1 on world.split1(0)
+  rank 1: Recv from rank 1, tag 1 on world.split1(0)
+  rank 2: Recv from rank 2, tag 1 on world.split1(0)
+  the first that differs is rank 1
+`}[mpicx.Backend]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out printed
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_ = mpicx.Run(ctx, test.program, mpicx.WithRanks(4), diagnosesTo(&out))
+				require.Equal(t, test.want, out.String())
+			})
+		})
+	}
+}
+
+// A context that is cancelled is no deadline.
+func TestCancelledRun(t *testing.T) {
+	oneProcess(t)
+	synctest.Test(t, func(t *testing.T) {
+		var out printed
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		time.AfterFunc(time.Minute-time.Millisecond, cancel)
+		require.ErrorIs(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			return mpicx.Recv(world, []int{0}, world.Rank(), 1).Wait(ctx)
+		}, mpicx.WithRanks(2), diagnosesTo(&out)), context.Canceled)
+		require.Empty(t, out.String())
+	})
+}
+
+func TestWrongSignal(t *testing.T) {
+	t.Setenv("MPICX_DIAGNOSE", "SIGKILL")
+	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }), `MPICX_DIAGNOSE="SIGKILL", expected one of SIG`)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,59 +17,29 @@ import (
 
 // begun has every operation that returns a future, by its name, begun on c.
 func begun(c *mpicx.Comm) map[string]future.Waiter {
-	one, many := []int{1}, make([]int, 4)
-	add := func(a, b int) int { return a + b }
+	one := []int{1}
 	join := func(a, b string) string { return a + b }
-	return map[string]future.Waiter{
-		"Send":                   mpicx.Send(c, one, 0, 0),
-		"Ssend":                  mpicx.Ssend(c, one, 0, 0),
-		"Recv":                   mpicx.Recv(c, one, 0, 0),
-		"RecvSlice":              mpicx.RecvSlice[int](c, 0, 0),
-		"Probe":                  mpicx.Probe[int](c, 0, 0),
-		"SendValue":              mpicx.SendValue(c, "one", 0, 0),
-		"RecvValue":              mpicx.RecvValue[string](c, 0, 0),
-		"Barrier":                c.Barrier(),
-		"Bcast":                  mpicx.Bcast(c, one, 0),
-		"BcastValue":             mpicx.BcastValue(c, "one", 0),
-		"Reduce":                 mpicx.Reduce(c, one, make([]int, 1), mpicx.Sum, 0),
-		"ReduceFunc":             mpicx.ReduceFunc(c, one, make([]int, 1), add, 0),
-		"Allreduce":              mpicx.Allreduce(c, one, make([]int, 1), mpicx.Sum),
-		"AllreduceFunc":          mpicx.AllreduceFunc(c, one, make([]int, 1), add),
-		"Scan":                   mpicx.Scan(c, one, make([]int, 1), mpicx.Sum),
-		"ScanFunc":               mpicx.ScanFunc(c, one, make([]int, 1), add),
-		"Exscan":                 mpicx.Exscan(c, one, make([]int, 1), mpicx.Sum),
-		"ExscanFunc":             mpicx.ExscanFunc(c, one, make([]int, 1), add),
-		"ReduceScatter":          mpicx.ReduceScatter(c, many, one, []int{1, 1, 1, 1}, mpicx.Sum),
-		"ReduceScatterFunc":      mpicx.ReduceScatterFunc(c, many, one, []int{1, 1, 1, 1}, add),
-		"Gather":                 mpicx.Gather(c, one, many, 0),
-		"Gatherv":                mpicx.Gatherv(c, one, many, []int{1, 1, 1, 1}, 0),
-		"GatherValue":            mpicx.GatherValue(c, "one", 0),
-		"Scatter":                mpicx.Scatter(c, many, one, 0),
-		"Scatterv":               mpicx.Scatterv(c, many, []int{1, 1, 1, 1}, one, 0),
-		"Allgather":              mpicx.Allgather(c, one, many),
-		"Allgatherv":             mpicx.Allgatherv(c, one, many, []int{1, 1, 1, 1}),
-		"AllgatherValue":         mpicx.AllgatherValue(c, "one"),
-		"Alltoall":               mpicx.Alltoall(c, many, make([]int, 4)),
-		"Alltoallv":              mpicx.Alltoallv(c, many, []int{1, 1, 1, 1}, make([]int, 4), []int{1, 1, 1, 1}),
-		"AllreduceValue":         mpicx.AllreduceValue(c, 1, add),
-		"ReduceValue":            mpicx.ReduceValue(c, 1, add, 0),
-		"ScanValue":              mpicx.ScanValue(c, 1, add),
-		"ExscanValue":            mpicx.ExscanValue(c, 1, add),
-		"ScatterValue":           mpicx.ScatterValue(c, many, 0),
-		"ReduceScatterBlock":     mpicx.ReduceScatterBlock(c, many, make([]int, 1), mpicx.Sum),
-		"ReduceScatterBlockFunc": mpicx.ReduceScatterBlockFunc(c, many, make([]int, 1), add),
-		"Dup":                    c.Dup(),
-		"Split":                  c.Split(0, 0),
-		"SplitShared":            c.SplitShared(0),
-		"Create":                 c.Create(nil),
-		"CartCreate":             mpicx.CartCreate(c, []int{1}, nil),
-		"GraphCreate":            mpicx.GraphCreate(c, nil, nil),
+	all := map[string]future.Waiter{
+		"Send":      mpicx.Send(c, one, 0, 0),
+		"Ssend":     mpicx.Ssend(c, one, 0, 0),
+		"Recv":      mpicx.Recv(c, one, 0, 0),
+		"RecvSlice": mpicx.RecvSlice[int](c, 0, 0),
+		"Probe":     mpicx.Probe[int](c, 0, 0),
+		"SendValue": mpicx.SendValue(c, "one", 0, 0),
+		"RecvValue": mpicx.RecvValue[string](c, 0, 0),
 		// With pointers in the elements.
 		"AllreduceFunc of strings":  mpicx.AllreduceFunc(c, []string{"one"}, make([]string, 1), join),
 		"AllreduceValue of strings": mpicx.AllreduceValue(c, "one", join),
 		"ReduceValue of strings":    mpicx.ReduceValue(c, "one", join, 0),
 		"ReduceFunc of strings":     mpicx.ReduceFunc(c, []string{"one"}, make([]string, 1), join, 0),
 	}
+	for _, call := range callees(4) {
+		if f, ok := call.begin(place{Comm: c}).(future.Waiter); ok {
+			name, _, _ := strings.Cut(call.text, "(")
+			all[name] = f
+		}
+	}
+	return all
 }
 
 // is says whether err is an *MPIError of op and class that says what.
@@ -80,21 +51,45 @@ func isMPIError(err error, op string, class mpicx.Class, what string) error {
 	return nil
 }
 
-// Operations on the nil communicator that Split gives with Undefined end with an error
-// that says so (F1); what returns no error panics with it.
+// methods has what methods of c that wait return, by their names.
+func methods(ctx context.Context, c *mpicx.Comm) map[string]error {
+	nothing := func(context.Context) error { return nil }
+	return map[string]error{
+		"Signal": c.Signal(ctx, errors.New("some")), "SignalError": c.SignalError(ctx, 1), "Err": c.Err(),
+		"Try": c.Try(ctx, nothing), "TryAll": c.TryAll(ctx, nothing), "Guard": c.Guard(ctx, nothing),
+		"Agree": c.Agree(1).Wait(ctx), "Shrink": c.Shrink().Wait(ctx), "Close": c.Close(ctx),
+	}
+}
+
+// allSay checks that operations on c end with an error of their names that says what.
+func allSay(ctx context.Context, c *mpicx.Comm, what string) error {
+	for name, f := range begun(c) {
+		op, _, _ := strings.Cut(name, " ")
+		mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what))
+		if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
+			return fmt.Errorf("%s: Test says %v, %v", op, done, err)
+		}
+	}
+	return nil
+}
+
+// Operations on the nil communicator that Split gives with Undefined end with an error that says so
+// (F1); what returns no error panics with it.
 func TestNilCommunicator(t *testing.T) {
 	oneProcess(t)
 	const what = "nil communicator (Split returns it for Undefined)"
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		none := world.Split(mpicx.Undefined, 0).MustGet(ctx)
-		for name, f := range begun(none) {
-			op, _, _ := strings.Cut(name, " ")
-			mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassComm, what))
-			if done, err := f.Test(); !done || isMPIError(err, op, mpicx.ClassComm, what) != nil {
-				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
-			}
+		mpicx.Throw(allSay(ctx, none, what))
+		mpicx.Throw(isMPIError(none.Revoke(ctx), "Revoke", mpicx.ClassComm, what))
+		for op, err := range methods(ctx, none) {
+			mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, what))
 		}
-		for name, call := range map[string]func(){"Rank": func() { none.Rank() }, "Size": func() { none.Size() }} {
+		for name, call := range map[string]func(){
+			"Rank": func() { none.Rank() }, "Size": func() { none.Size() }, "Group": func() { none.Group() },
+			"Revoked": func() { none.Revoked() }, "Failed": func() { none.Failed() }, "AckFailed": func() { none.AckFailed(1) },
+			"Blocked": func() { none.Blocked() }, "SetErrhandler": func() { none.SetErrhandler(mpicx.ErrorsReturn) },
+		} {
 			if v := recovered(call); v != "mpicx: "+name+": "+what {
 				return fmt.Errorf("%s panicked with %v", name, v)
 			}
@@ -112,26 +107,23 @@ func recovered(call func()) (v any) {
 	return nil
 }
 
-// An operation on a closed communicator ends with its own error, not with one of "use".
+// Operations on a closed communicator end with their own errors, not with one of "use". What was
+// done before keeps its result (F3).
 func TestClosedCommunicator(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup, err := world.Dup().Get(ctx)
-		if err == nil {
-			err = dup.Close(ctx)
+		dup := world.Dup().MustGet(ctx)
+		sent := mpicx.Send(dup, []int{7}, dup.Rank()^1, 0)
+		got := mpicx.RecvSlice[int](dup, dup.Rank()^1, 0)
+		mpicx.Throw(errors.Join(got.Wait(ctx), dup.Close(ctx)))
+		const what = "world.dup1 is closed"
+		mpicx.Throw(allSay(ctx, dup, what))
+		mpicx.Throw(isMPIError(dup.Signal(ctx, errors.New("some")), "Signal", mpicx.ClassComm, what))
+		mpicx.Throw(isMPIError(dup.Err(), "Err", mpicx.ClassComm, what))
+		mpicx.Throw(isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, what+" already"))
+		if v, err := got.Get(ctx); err != nil || sent.Wait(ctx) != nil || !slices.Equal(v, []int{7}) {
+			return fmt.Errorf("what was done before: %v, %v", v, err)
 		}
-		if err != nil {
-			return err
-		}
-		for name, f := range begun(dup) {
-			op, _, _ := strings.Cut(name, " ")
-			const class, what = mpicx.ClassComm, "world.dup1 is closed"
-			mpicx.Throw(isMPIError(f.Wait(ctx), op, class, what))
-			if done, err := f.Test(); !done || isMPIError(err, op, class, what) != nil {
-				return fmt.Errorf("%s: Test says %v, %v", op, done, err)
-			}
-		}
-		mpicx.Throw(isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, "world.dup1 is closed already"))
 		return world.Barrier().Wait(ctx)
 	})
 }

@@ -19,29 +19,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// D1, D2: families of communicators.
-func TestD1ParentInterruptsChild(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		part, err := dup.Split(world.Rank()%2, -world.Rank()).Get(ctx)
-		if err != nil || part.Size() != 2 || part.Rank() != 1-world.Rank()/2 {
-			return fmt.Errorf("Split: %v", err)
-		}
-		if world.Rank() == 3 {
-			settle()
-			err = world.SignalError(ctx, 9)
-		} else {
-			err = mpicx.Recv(part, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}
-		mpicx.Throw(propagated(err, 9))
-		for i, c := range []*mpicx.Comm{part, dup, world} {
-			mpicx.Throw(explain(exchange(ctx, c, i), "%v", c))
-		}
-		return nil
-	})
-}
-
 // Communicators stay apart though as many errors lie between them as a byte counts.
 func TestD1NamesDoNotComeAgain(t *testing.T) {
 	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
@@ -95,13 +72,12 @@ func TestD1Generations(t *testing.T) {
 	})
 }
 
+// D2: nobody hangs in a parent because its peers resolve an error of the child, nor the other way
+// round.
 func TestD2NobodyHangsElsewhere(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		me := world.Rank()
 		for round := range 20 {
 			// Rank 0 resolves an error of the child while rank 1, its other member,
@@ -116,15 +92,13 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 			mpicx.Throw(exchange(ctx, child, round))
 			// And the other way round: rank 3 is blocked in the child.
 			settle()
-			switch me {
-			case 3:
+			var err error
+			if me == 3 {
 				err = mpicx.Recv(child, []int{0}, 0, 9).Wait(ctx)
-			default:
+			} else {
 				err = world.SignalError(ctx, 50)
 			}
-			if p, is := err.(*mpicx.PropagatedError); !is || len(p.Failures) == 0 {
-				return fmt.Errorf("round %d, child: %w", round, err)
-			}
+			mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "round %d, child", round))
 			mpicx.Throw(exchange(ctx, world, round))
 			settle()
 		}
@@ -137,36 +111,18 @@ func TestD2NobodyHangsElsewhere(t *testing.T) {
 func TestCorruptedFamilies(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Split(world.Rank()/2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if world.Rank() == 1 {
 			settle()
 			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
 		}
-		err = mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+		err := mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 		mpicx.Throw(corruption(err, 1))
 		if world.Rank() < 2 {
 			return corruption(child.Barrier().Wait(ctx), 1)
 		}
 		mpicx.Throw(corruption(world.Barrier().Wait(ctx), 1))
 		return exchange(ctx, child, 0)
-	})
-}
-
-// A corrupted child leaves its parent alone.
-func TestCorruptedChild(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		child := world.Dup().MustGet(ctx)
-		_ = child.Guard(ctx, fails(child, 0, errors.New("unwound")))
-		if err := corruption(child.Barrier().Wait(ctx), 0); err != nil {
-			// The others leave Guard by the error too, before or after the verdict.
-			if c, is := errors.AsType[*mpicx.CommCorruptedError](child.Err()); !is || c.Failures[0].Rank != 0 {
-				return err
-			}
-		}
-		return exchange(ctx, world, 0)
 	})
 }
 
@@ -309,38 +265,87 @@ func TestClassesOnTheirWay(t *testing.T) {
 	})
 }
 
-// D2: an error of a derived communicator that comes before its ancestor's error is told after it. A rank that looks
-// for it joins the ancestor's round, whether it tests or waits.
-func TestErrorThatIsEarly(t *testing.T) {
+// A death that was met on the parent corrupts a child with the dead among its ranks for
+// good, though no operation of the child met it: each ends with the same error (C4), one
+// between living ranks too. A child without them has the error once, and works.
+func TestChildInheritsTheDead(t *testing.T) {
+	oneProcess(t)
+	if mpicx.Backend != "ulfm" {
+		t.Skip("the black channel sees no process die")
+	}
 	fakeTime(t)
-	for name, ends := range map[string]func(ctx context.Context, f *future.Future[mpicx.Status]) error{
-		"Test": func(ctx context.Context, f *future.Future[mpicx.Status]) error {
-			for range 1000 {
-				if done, err := f.Test(); done || err != nil {
-					return err
+	const n, dead = 5, 4
+	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		with := world.Dup().MustGet(ctx)
+		color := 0
+		if world.Rank() == dead {
+			color = 1
+		}
+		without := world.Split(color, 0).MustGet(ctx)
+		if world.Rank() == dead {
+			settle() // till all have both
+			mpicxtest.Die(world)
+		}
+		first := world.Barrier().Wait(ctx)
+		if c, is := first.(*mpicx.CommCorruptedError); !is || !slices.Equal(c.Dead, []int{dead}) {
+			return fmt.Errorf("got %v, expected that rank %d has died", first, dead)
+		}
+		for range 3 {
+			peer := world.Rank() ^ 1
+			for _, err := range []error{
+				mpicx.Send(with, []int{1}, peer, 1).Wait(ctx),
+				mpicx.Recv(with, []int{0}, peer, 1).Wait(ctx),
+				with.Barrier().Wait(ctx),
+				with.Err(),
+			} {
+				if err != first {
+					return fmt.Errorf("got %v, expected the error of before", err)
 				}
-				settle()
 			}
-			return errors.New("tested 1000 times in vain")
-		},
-		"Wait": func(ctx context.Context, f *future.Future[mpicx.Status]) error {
-			_, _ = f.Test()
-			settle()
-			settle()
-			return f.Wait(ctx)
-		},
+		}
+		if err := without.Barrier().Wait(ctx); err != first {
+			return fmt.Errorf("got %v, expected the error of before", err)
+		}
+		return exchange(ctx, without, 0)
+	})
+}
+
+// P8, D1: the context of a Try ends by an error of its communicator, or of one from which that is derived, however
+// far, at a rank that computes: when the error comes, at the beginning if it came before, and at the end of a Guard
+// inside if it came within that.
+func TestErrorEndsTheContextOfTry(t *testing.T) {
+	oneProcess(t)
+	fakeTime(t)
+	for name, test := range map[string]struct {
+		depth  int  // of the Try's communicator
+		before bool // the Try begins after the error has come
+		guard  bool // the error comes while a Guard inside is running
+	}{
+		"of the parent": {1, false, false}, "of its parent": {2, false, false}, "of the parent of that": {3, false, false},
+		"before": {0, true, false}, "of the parent, before": {1, true, false}, "within a Guard": {0, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-				d := dup(ctx, world)
-				if world.Rank() == 1 {
-					first := world.Try(ctx, func(context.Context) error { return errors.New("first") })
-					own := d.Try(ctx, func(context.Context) error { return errors.New("of the duplicate") })
-					third := world.SignalError(ctx, 3)
-					return errors.Join(isA[*mpicx.PropagatedError](first), isA[*mpicx.PropagatedError](own), propagated(third, 3))
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				c := world
+				for range test.depth {
+					c = c.Dup().MustGet(ctx)
 				}
-				_ = world.Barrier().Wait(ctx)
-				return isA[*mpicx.PropagatedError](ends(ctx, mpicx.Recv(d, make([]int, 1), 1, 0)))
+				if world.Rank() == 0 {
+					settle() // until the others have what they need
+					return propagated(world.SignalError(ctx, 7), 7)
+				}
+				if test.before { // they compute while the error comes
+					settle()
+					settle()
+				}
+				err := c.Try(ctx, func(ctx context.Context) error {
+					if test.guard {
+						mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); settle(); return nil }))
+					}
+					<-ctx.Done() // computes until somebody tells it
+					return ctx.Err()
+				})
+				return propagated(err, 7)
 			})
 		})
 	}

@@ -32,100 +32,6 @@ func caught(fn func()) func() error {
 	}
 }
 
-// A goroutine's own error, thrown or returned, is everyone's, once; the other goroutines
-// of the group stop with its context.
-func TestGoroutineThrows(t *testing.T) {
-	for name, fail := range map[string]func() error{
-		"throws":   caught(func() { mpicx.Throw(&placeError{1, 7}) }),
-		"returns":  func() error { return &placeError{1, 7} },
-		"MustWait": caught(func() { future.Failed[int](&placeError{1, 7}).MustWait(context.Background()) }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				err := world.Try(ctx, func(ctx context.Context) error {
-					g, ctx := errgroup.WithContext(ctx)
-					g.Go(caught(func() { mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).MustWait(ctx) }))
-					if world.Rank() == 1 {
-						g.Go(fail)
-					}
-					return g.Wait()
-				})
-				mpicx.Throw(propagated(err, 107))
-				if _, own := errors.AsType[*placeError](err); own != (world.Rank() == 1) {
-					return fmt.Errorf("the cause is found: %v", own)
-				}
-				return exchange(ctx, world, 0)
-			})
-		})
-	}
-}
-
-// An error of a peer that one goroutine is told ends this rank's Try, whichever error of
-// the group comes first: it is not signalled anew.
-func TestGoroutineIsTold(t *testing.T) {
-	fakeTime(t)
-	for _, first := range []string{"who waits", "who computes"} {
-		later := func(who string) {
-			if first != who {
-				settle()
-			}
-		}
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				g, ctx := errgroup.WithContext(ctx)
-				g.Go(func() error {
-					err := world.Barrier().Wait(ctx)
-					later("who waits")
-					return err
-				})
-				g.Go(func() error {
-					<-ctx.Done()
-					later("who computes")
-					return fmt.Errorf("the computation has been stopped: %w", ctx.Err())
-				})
-				return g.Wait()
-			})
-			mpicx.Throw(explain(propagated(err, 107), "%s is first", first))
-			return exchange(ctx, world, 0) // it would report another
-		})
-	}
-}
-
-// What an inner Try has handled is over: an error of the context that comes later is this
-// rank's own.
-func TestContextEndsAfterTheErrorWasHandled(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				settle()
-				settle() // the error comes between two inner calls
-			}
-			inner := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				return world.Barrier().Wait(ctx)
-			})
-			mpicx.Throw(propagated(inner, 107))
-			if world.Rank() == 0 {
-				return context.Cause(ctx)
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		p, ok := errors.AsType[*mpicx.PropagatedError](err)
-		if !ok || len(p.Failures) != 1 || p.Failures[0].Rank != 0 {
-			return fmt.Errorf("got %v, expected the error of rank 0", err)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 // A panic in a goroutine continues where the group's error is returned, with the goroutine's own
 // stack. Peers get a corruption, and Run returns the panic.
 func TestGoroutinePanics(t *testing.T) {
@@ -383,17 +289,13 @@ func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 							never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
 							for {
 								for range 20 {
-									if err := look(world, never); err != nil {
-										return err
-									}
+									mpicx.Throw(look(world, never))
 								}
 								runtime.Gosched()
 							}
 						})
 						err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
-						if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-							return fmt.Errorf("round %d: %w", k, err)
-						}
+						mpicx.Throw(explain(failedAt(err, indices(4)...), "round %d", k))
 					}
 					return nil
 				}, mpicx.WithRanks(4), backend))
@@ -409,15 +311,10 @@ func TestSignalMeetsRevocation(t *testing.T) {
 	mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		for k := range 5000 {
-			parent, err := world.Dup().Get(ctx)
-			if err != nil {
-				return err
-			}
+			parent := world.Dup().MustGet(ctx)
 			c := parent
 			if k%2 == 1 {
-				if c, err = parent.Dup().Get(ctx); err != nil {
-					return err
-				}
+				c = parent.Dup().MustGet(ctx)
 			}
 			if world.Rank() == 0 {
 				_ = parent.Revoke(ctx) // an error, if rank 1's came first
@@ -432,10 +329,86 @@ func TestSignalMeetsRevocation(t *testing.T) {
 					return fmt.Errorf("round %d: SignalError returned %v", k, told)
 				}
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(world.Barrier().Wait(ctx))
 		}
 		return nil
 	}, hook.Backend[mpicx.Option]("ulfm"))
+}
+
+// A Guard that a peer's corruption has ended returns the corruption with the error that its function returned.
+func TestGuardKeepsItsOwnError(t *testing.T) {
+	own, peers := errors.New("close failed"), errors.New("disk full")
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			c := world.Dup().MustGet(ctx)
+			if world.Rank() == 0 {
+				_ = c.Guard(ctx, func(context.Context) error { return peers })
+				return nil
+			}
+			err := c.Guard(ctx, func(ctx context.Context) error {
+				_ = c.Barrier().Wait(ctx) // until the corruption is known
+				return own
+			})
+			if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || len(k.Failures) != 1 || k.Failures[0].Rank != 0 {
+				return fmt.Errorf("got %w", err)
+			}
+			if !errors.Is(err, own) {
+				return fmt.Errorf("lacks its own error: %w", err)
+			}
+			return nil
+		}, mpicx.WithRanks(2), backend)
+		require.NoError(t, err)
+	})
+}
+
+// A goroutine that outlives its Try may begin another with the context of the first: that one returns the error
+// with which the first is over, and calls no function.
+func TestTryThatBeginsLate(t *testing.T) {
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		var inside context.Context
+		first := world.TryAll(ctx, func(ctx context.Context) error {
+			inside = ctx
+			if world.Rank() == 0 {
+				return errors.New("disk full")
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		for name, scope := range map[string]scope{"Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll, "Guard": (*mpicx.Comm).Guard} {
+			if err := scope(world, inside, func(context.Context) error { panic("called") }); err == nil || err.Error() != first.Error() {
+				return fmt.Errorf("%s returned %w, expected %v", name, err, first)
+			}
+		}
+		return world.TryAll(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })
+	})
+}
+
+// An error that a rank raises as soon as its TryAll has returned belongs to the next scope of ranks that have not
+// returned yet, even if another goroutine of theirs is waiting.
+func TestTryAllEndsWithItsCount(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+			return world.Try(ctx, func(ctx context.Context) error {
+				for k := range 1000 {
+					listened := make(chan error, 1)
+					recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+					go func() { listened <- recv.Wait(ctx) }()
+					if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
+						return fmt.Errorf("round %d: TryAll returned %w", k, err)
+					}
+					err := world.Try(ctx, func(ctx context.Context) error {
+						if world.Rank() == k%4 {
+							return fmt.Errorf("error %d", k)
+						}
+						return world.Barrier().Wait(ctx)
+					})
+					p, ok := errors.AsType[*mpicx.PropagatedError](err)
+					if own := <-listened; !ok || p.Failures[0].Message != fmt.Sprint("error ", k) || own.Error() != err.Error() {
+						return fmt.Errorf("round %d: Try returned %w, the listener's Wait %v", k, err, own)
+					}
+				}
+				return nil
+			})
+		}, backend)
+	})
 }

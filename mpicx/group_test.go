@@ -143,10 +143,7 @@ func TestCreate(t *testing.T) {
 		if world.Rank()%3 > 0 {
 			g, want = all.Incl(2, 1), []int{2, 1}
 		}
-		c, err := world.Create(g).Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Create(g).MustGet(ctx)
 		if got := c.Group().TranslateRanks(indices(c.Size()), all); !slices.Equal(got, want) || c.Rank() != g.Rank() || c.Group().Compare(g) != mpicx.Identical {
 			return fmt.Errorf("members %v, expected %v", got, want)
 		}
@@ -158,9 +155,8 @@ func TestCreate(t *testing.T) {
 		} else {
 			g = all.Excl(2)
 		}
-		c, err = world.Create(g).Get(ctx)
-		if err != nil || (c == nil) != (world.Rank() == 2) {
-			return fmt.Errorf("%v, %v", c, err)
+		if c = world.Create(g).MustGet(ctx); (c == nil) != (world.Rank() == 2) {
+			return fmt.Errorf("got %v", c)
 		}
 		return exchange(ctx, world, 2)
 	})
@@ -259,10 +255,7 @@ func TestSplitShared(t *testing.T) {
 				me := world.Rank()
 				// Ranks of the world that share c with me, by falling rank of c, where most have their number.
 				check := func(c *mpicx.Comm, in func(rank int) bool) error {
-					shared, err := c.SplitShared(-c.Rank()).Get(ctx)
-					if err != nil {
-						return err
-					}
+					shared := c.SplitShared(-c.Rank()).MustGet(ctx)
 					var want []int
 					for r := n - 1; r >= 0; r-- {
 						if in(r) && r%machines == me%machines {

@@ -5,100 +5,49 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/buildtags"
+	"runtime"
+	"strings"
+
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// P8: a rank that does nothing in Guard but wait for its context learns that a peer has
-// unwound, whether it has entered the Guard or not.
+// P8: a rank that does nothing in Guard but wait for its context learns that a peer has unwound,
+// whether it has entered the Guard or not. An error that it has heard of before ends no Guard.
 func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for n := 2; n <= 5; n++ {
-			for who := range n {
-				for range 10 {
-					waitInGuard(t, n, who, backend, func(*mpicx.Comm) error { return nil })
-				}
-			}
-		}
-	})
-}
-
-// P8: so does one that has heard before of a signal, which ends no Guard.
-func TestACorruptionAfterASignalEndsTheContextOfGuard(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for n := 3; n <= 5; n++ {
-			for signals, who := range product(indices(n), indices(n)) {
-				if who == signals {
-					continue
-				}
-				waitInGuard(t, n, who, backend, func(world *mpicx.Comm) error {
+	for n, who := range product([]int{2, 3, 4}, []int{0, 1}) {
+		for signals := range n {
+			runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.Guard(ctx, func(ctx context.Context) error {
 					switch world.Rank() {
-					case signals:
-						return world.SignalError(context.Background(), 5)
 					case who:
-						time.Sleep(time.Second) // of the bubble: all have heard of the signal
+						if signals != who {
+							time.Sleep(time.Second) // of the bubble: all have heard of the signal
+						}
+						return errors.New("it unwinds")
+					case signals:
+						return world.SignalError(ctx, 5)
 					}
-					return nil
+					<-ctx.Done()
+					return ctx.Err()
 				})
-			}
+				if world.Rank() != who && !corrupted(err) {
+					return fmt.Errorf("rank %d: got %w", world.Rank(), err)
+				}
+				return nil
+			})
 		}
-	})
-}
-
-// waitInGuard has n ranks wait for the end of a Guard's context. Rank who ends it by unwinding.
-// Each rank first calls first, and continues when that has returned nil.
-func waitInGuard(t *testing.T, n, who int, backend mpicx.Option, first func(*mpicx.Comm) error) {
-	t.Helper()
-	inBubble(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Guard(ctx, func(ctx context.Context) error {
-			switch err := first(world); {
-			case err != nil:
-				return err
-			case world.Rank() == who:
-				return errors.New("it unwinds")
-			}
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if world.Rank() != who && !corrupted(err) {
-			return fmt.Errorf("rank %d: got %v (%T)", world.Rank(), err, err)
-		}
-		return nil
-	}, backend)
-}
-
-// P2: a rank that has left TryAll, and was told nothing, raises with the others.
-func TestTryAllTellsOrLeavesOut(t *testing.T) {
-	oneProcess(t)
-	rounds := 4000
-	if testing.Short() || buildtags.Race {
-		rounds = 500
 	}
-	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		for i := range rounds {
-			err := world.TryAll(ctx, func(context.Context) error { return nil })
-			if err != nil {
-				return fmt.Errorf("round %d: TryAll: %w", i, err)
-			}
-			err = world.Try(ctx, func(context.Context) error { return errors.New("NaN") })
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-				return fmt.Errorf("round %d: Try: %w", i, err)
-			}
-		}
-		return nil
-	})
 }
 
 // D2: a rank whose TryAll waits for the verdict of a sibling says no before. Another that
@@ -151,47 +100,6 @@ func TestTryAllOfABarrierTooMany(t *testing.T) {
 	})
 }
 
-// P8: while a rank computes and has not come to a Dup, or to a Dup of that, an
-// error of what the others have made ends the contexts of their Try calls. The
-// late rank, whichever it is, comes only once they all have ended; then it has the
-// verdict as well. (The ulfm backend's Dup waits for all ranks.)
-func TestP8WhileARankHasNotMadeItsSide(t *testing.T) {
-	oneProcess(t)
-	fakeTime(t)
-	const n = 8
-	for dups, late := range product([]int{1, 3}, indices(n)) {
-		for _, signaller := range []int{(late + 1) % n, (late + 3) % n, (late + 6) % n} {
-			t.Run(fmt.Sprintf("%d dups, rank %d late, %d signals", dups, late, signaller), func(t *testing.T) {
-				var told sync.WaitGroup // contexts that have ended
-				told.Add(n - 2)
-				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					if world.Rank() == late {
-						told.Wait() // it computes
-					}
-					comm := world
-					for range dups {
-						dup := comm.Dup().MustGet(ctx)
-						comm = dup
-					}
-					err := comm.Try(ctx, func(ctx context.Context) error {
-						switch world.Rank() {
-						case late:
-							return comm.Barrier().Wait(ctx)
-						case signaller:
-							return comm.SignalError(ctx, 7)
-						}
-						<-ctx.Done() // it computes
-						told.Done()
-						return ctx.Err()
-					})
-					mpicx.Throw(propagated(err, 7))
-					return comm.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(n), hook.Backend[mpicx.Option]("blackchannel")))
-			})
-		}
-	}
-}
-
 // stopping is a logger that stops when rank 0 learns of a death.
 type stopping struct {
 	slog.Handler
@@ -241,4 +149,145 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 		}
 		return nil
 	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend[mpicx.Option]("ulfm")))
+}
+
+// C1, C4: a rank that leaves Guard by an error corrupts the communicator for all, and waits for no
+// other rank. From then on every operation on the communicator ends with the same error.
+func TestC1Guard(t *testing.T) {
+	leave := map[string]func(){
+		"panic":  func() { panic("boom") },
+		"goexit": runtime.Goexit,
+		"thrown": func() { mpicx.Throw(&placeError{1, 1}) },
+	}
+	messages := map[string]string{"panic": "panic: boom", "goexit": mpicx.ErrGoexit.Error(), "thrown": "thrown at place 1 of rank 1"}
+	for name, fn := range inOrder(leave) {
+		t.Run(name, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 1 {
+					how, err := outcome(func() error {
+						return world.Guard(ctx, func(context.Context) error { fn(); return nil })
+					})
+					switch name {
+					case "panic":
+						if how != "boom" {
+							return fmt.Errorf("the panic went on as %v", how)
+						}
+					case "goexit":
+						if how != "Goexit" {
+							return fmt.Errorf("%v %v", err, how)
+						}
+					default:
+						if e, is := errors.AsType[*placeError](err); !is || e.rank != 1 {
+							return fmt.Errorf("Guard returned %v", err)
+						}
+					}
+				}
+				first := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+				mpicx.Throw(corruption(first, 1))
+				if m := first.(*mpicx.CommCorruptedError).Failures[0].Message; m != messages[name] {
+					return fmt.Errorf("message %q", m)
+				}
+				for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), world.SplitShared(0), mpicx.AllgatherValue(world, 1)} {
+					if err := f.Wait(ctx); err != first {
+						return fmt.Errorf("operation %d: %v", i, err)
+					}
+				}
+				if err := world.SignalError(ctx, 1); err != first || world.Err() != first {
+					return fmt.Errorf("SignalError %v, Err %v", err, world.Err())
+				}
+				if err := world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) }); err != first {
+					return fmt.Errorf("Try %v", err)
+				}
+				return world.Close(ctx)
+			})
+		})
+	}
+}
+
+// What a rank sends after it has unwound reaches nobody, though it may be faster than
+// the error.
+func TestC1NothingAfterwards(t *testing.T) {
+	const rounds = 100
+	for range rounds {
+		run(t, 4, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+			var err error
+			switch got := []int{0}; world.Rank() {
+			case 3:
+				_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
+				err = mpicx.Send(world, got, 1, 0).Wait(ctx)
+			case 1:
+				err = mpicx.Recv(world, got, 3, 0).Wait(ctx)
+			default:
+				err = world.Barrier().Wait(ctx)
+			}
+			if !corrupted(err) {
+				return nil, fmt.Errorf("rank %d got %v", world.Rank(), err)
+			}
+			return nil, nil
+		})
+	}
+}
+
+// If another rank corrupts the communicator, the others are not told of an error that a rank has
+// signalled in the same round. Run returns it.
+func TestC2OwnErrorIsNotLost(t *testing.T) {
+	oneProcess(t)
+	fakeTime(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			errLocal := errors.New("no convergence")
+			require.ErrorContains(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 2 {
+					time.Sleep(time.Second)
+					return errors.New("unwound")
+				}
+				err := world.Try(ctx, fails(world, 1, errLocal))
+				require.NoError(t, corruption(err, 2))
+				require.Equal(t, world.Rank() == 1, errors.Is(err, errLocal))
+				return err
+			}, mpicx.WithRanks(3), backend), "rank 1: no convergence\nrank 2: unwound\nranks 0, 1: mpicx: communicator corrupted by rank 2: unwound")
+		})
+	})
+}
+
+// C3: the panic continues with its own stack. Run returns it when the peers have been told.
+func TestC3PanicGoesOn(t *testing.T) {
+	oneProcess(t)
+	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Guard(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				explode()
+			}
+			return world.Barrier().Wait(ctx)
+		})
+	}, mpicx.WithRanks(3))
+	p, is := errors.AsType[*mpicx.PanicError](err)
+	require.True(t, is, "%v", err)
+	require.Equal(t, 1, p.Rank)
+	require.Equal(t, "boom", p.Value)
+	require.Contains(t, string(p.Stack), "explode")
+	require.Contains(t, string(p.Stack), "guard_test.go")
+	c, is := errors.AsType[*mpicx.CommCorruptedError](err)
+	require.True(t, is)
+	require.NoError(t, corruption(c, 1))
+	require.Equal(t, "panic: boom", c.Failures[0].Message)
+	lines := strings.Split(err.Error(), "\n")
+	require.True(t, strings.HasPrefix(lines[0], "rank 1: mpicx: rank 1 panicked: boom"), lines[0])
+	require.Equal(t, "ranks 0, 2: mpicx: communicator corrupted by rank 1: panic: boom", lines[len(lines)-1])
+}
+
+func explode() { panic("boom") }
+
+// Run has the error of a rank that ended by runtime.Goexit.
+func TestRunTellsOfGoexit(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		require.ErrorIs(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				runtime.Goexit()
+			}
+			_ = world.Barrier().Wait(ctx)
+			return nil
+		}, mpicx.WithRanks(2), backend), mpicx.ErrGoexit)
+	})
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/machine"
+	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -143,6 +144,15 @@ func propagated(err error, codes ...int) error {
 	return nil
 }
 
+// failedAt says that err is the verdict of errors of these ranks.
+func failedAt(err error, ranks ...int) error {
+	p, ok := errors.AsType[*mpicx.PropagatedError](err)
+	if !ok || !slices.EqualFunc(p.Failures, ranks, func(f mpicx.Failure, r int) bool { return f.Rank == r }) {
+		return fmt.Errorf("%s: got %w, expected an error of ranks %v", caller(), err, ranks)
+	}
+	return nil
+}
+
 // corruption says that err is the verdict of a corruption by this rank.
 func corruption(err error, rank int) error {
 	c, is := err.(*mpicx.CommCorruptedError)
@@ -193,6 +203,32 @@ func inBubble(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Com
 	oneProcess(t)
 	mpicxtest.RunWith(t, n, fn, opts...)
 }
+
+// atRank has the side of one rank in the world wrapped.
+func atRank(rank int, wrap func(transport.Comm) transport.Comm) mpicx.Option {
+	return hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
+		if c.Rank() == rank {
+			return wrap(c)
+		}
+		return c
+	})
+}
+
+// listening is a side whose listeners are wrapped, and so are those of all sides made from it.
+type listening struct {
+	transport.Comm
+	wrap func(transport.Comm, transport.Listener) transport.Listener
+}
+
+func (c *listening) Sub(name transport.Name, members []int) (transport.Comm, error) {
+	made, err := c.Comm.Sub(name, members)
+	if err != nil {
+		return nil, err
+	}
+	return &listening{made, c.wrap}, nil
+}
+
+func (c *listening) Listen(l transport.Listener) { c.Comm.Listen(c.wrap(c.Comm, l)) }
 
 // fails returns a scope's function that fails with err at one rank, while the others are in a Barrier.
 func fails(c *mpicx.Comm, rank int, err error) func(context.Context) error {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -104,87 +102,6 @@ func TestBuffersInsideOfValues(t *testing.T) {
 			mpicx.Send(world, mine.edge[:], 1-me, 1), mpicx.Send(world, mine.face[:], 1-me, 2))
 		if other.edge[3] != float64(1-me) || other.face[19_999] != float64(1-me) {
 			return fmt.Errorf("got %v, %v (%v)", other.edge, other.face[19_999], err)
-		}
-		return err
-	})
-}
-
-// flat goes through round after round, after which nothing is left: no memory, and
-// nothing that MPI has.
-func flat(t *testing.T, round func(ctx context.Context, world *mpicx.Comm, i int) error) {
-	rounds := 10000
-	if testing.Short() {
-		rounds = 3000
-	}
-	for _, n := range fitting(3, 2) {
-		before, after := most, most
-		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			for i := range rounds {
-				mpicx.Throw(round(ctx, world, i))
-				switch {
-				case world.Rank() != 0:
-				case i == rounds/10:
-					before.measure()
-				case i >= rounds-20: // what is under way differs from round to round
-					after.measure()
-				}
-			}
-			return exchange(ctx, world, rounds)
-		})
-		require.Less(t, after.bytes-before.bytes, int64(1<<20), "bytes that %d rounds have left", rounds)
-		require.Less(t, after.objects-before.objects, int64(10000), "objects") // as many as 300 communicators have: some are under way
-		require.Zero(t, mpicx.Underway(), "what MPI has")
-	}
-}
-
-// A heap is what a process has of memory, at least.
-type heap struct{ bytes, objects int64 }
-
-// most is more than any process has.
-var most = heap{math.MaxInt64, math.MaxInt64}
-
-// measure lowers h to what the process has now. What has been closed may be forgotten some time later, so
-// it looks several times; meanwhile the other ranks work.
-func (h *heap) measure() {
-	for range 10 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		h.bytes, h.objects = min(h.bytes, int64(m.HeapAlloc)), min(h.objects, int64(m.HeapObjects))
-	}
-}
-
-// Signal and recovery, with messages of all lengths under way.
-func TestSignalsLeaveNothingBehind(t *testing.T) {
-	flat(t, func(ctx context.Context, world *mpicx.Comm, round int) error {
-		none, few := make([]int, 10), make([]int, 10)
-		out, in := make([]int, 5000), make([]int, 5000)
-		n, me := world.Size(), world.Rank()
-		next, last := (me+1)%n, (me+n-1)%n
-		mpicx.Send(world, out, next, 1) // of these some are matched
-		mpicx.Recv(world, few, last, 2)
-		mpicx.Ssend(world, out[:10], next, 3)
-		if round%2 == me%2 {
-			mpicx.Recv(world, in, last, 1)
-		}
-		var err error
-		if me == round%n {
-			err = world.SignalError(ctx, round)
-		} else {
-			err = mpicx.Recv(world, none, next, 4).Wait(ctx)
-		}
-		return propagated(err, round)
-	})
-}
-
-func TestClosedCommsLeaveNothingBehind(t *testing.T) {
-	if mpicx.Backend == "ulfm" && processes != nil {
-		t.Skip("they are kept")
-	}
-	flat(t, func(ctx context.Context, world *mpicx.Comm, _ int) error {
-		made, err := world.Dup().Get(ctx)
-		if err == nil {
-			err = made.Close(ctx)
 		}
 		return err
 	})

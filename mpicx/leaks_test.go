@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,9 +19,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// An interrupted collective operation frees all its buffers and requests: after 10,000 of
-// them, of every kind and size, the ranks have no request, no message that nobody receives, no
-// pinned memory, and no goroutine more.
+// An interrupted operation frees all its buffers and requests: after 10,000 of them, of every kind
+// and size, the ranks have no request, no message that nobody receives, no pinned memory, and no
+// goroutine more.
 func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	rounds := 10000
 	if testing.Short() || buildtags.Race {
@@ -30,9 +30,13 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	for _, n := range fitting(4, 2) {
 		var before, after runtime.MemStats // of rank 0
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			b := newBuffers(world.Size())
 			goroutines := 0
+			all := make(map[int]*buffers)
+			for _, length := range []int{1, 100, 1000, 20_000} {
+				all[len(all)] = newBuffers(world.Size(), length)
+			}
 			for i := range rounds {
+				b := all[i/len(collectives)%len(all)]
 				mpicx.Throw(explain(b.interrupted(ctx, world, i), "round %d", i))
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
@@ -75,70 +79,30 @@ func settled(check func() error) (err error) {
 	return err
 }
 
-// buffers are one rank's.
-type buffers struct{ send, recv, all, sent []int }
-
-const mostElements = 20_000
-
-func newBuffers(n int) buffers {
-	return buffers{make([]int, mostElements), make([]int, mostElements), make([]int, n*mostElements), make([]int, n*mostElements)}
-}
-
-// overwrite writes to all of them, which are the library's no more.
-func (b buffers) overwrite(i int) {
-	for _, buf := range [][]int{b.send, b.recv, b.all, b.sent} {
-		buf[i%len(buf)], buf[len(buf)-1] = i, i
+// interrupted has all ranks begin an operation between two and a collective one, and then a barrier;
+// but one signals an error in its place, which all get.
+func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
+	n, me := world.Size(), world.Rank()
+	signals := me == round/5%n
+	next, last := (me+1)%n, (me+n-1)%n
+	out, in := make([]float64, len(b.one)), make([]float64, len(b.one))
+	mpicx.Send(world, out, next, 1) // of these some are matched
+	mpicx.Ssend(world, out, next, 3)
+	if round%2 == me%2 {
+		mpicx.Recv(world, in, last, 1)
 	}
-}
-
-// begin begins a collective operation on as many elements.
-func (b buffers) begin(c *mpicx.Comm, kind, length int) future.Waiter {
-	n := c.Size()
-	send, recv, all, sent := b.send[:length], b.recv[:length], b.all[:n*length], b.sent[:n*length]
-	sum := func(x, y int) int { return x + y }
-	switch kind % 12 {
-	case 0:
-		return c.Barrier()
-	case 1:
-		return mpicx.Bcast(c, send, n-1)
-	case 2:
-		return mpicx.Reduce(c, send, recv, mpicx.Sum, n-1)
-	case 3:
-		return mpicx.Allreduce(c, send, recv, mpicx.Sum)
-	case 4:
-		return mpicx.AllreduceFunc(c, send[:min(length, 100)], recv[:min(length, 100)], sum)
-	case 5:
-		return mpicx.ReduceScatterBlock(c, sent, recv, mpicx.Sum)
-	case 6:
-		return mpicx.Allgather(c, send, all)
-	case 7:
-		return mpicx.Allgatherv(c, send, all, slices.Repeat([]int{length}, n))
-	case 8:
-		return mpicx.Alltoall(c, sent, all)
-	case 9:
-		return mpicx.Gather(c, send, all, 0)
-	case 10:
-		return mpicx.Scatter(c, sent, recv, 0)
-	default:
-		return mpicx.Scan(c, send, recv, mpicx.Max)
-	}
-}
-
-// interrupted has all ranks begin an operation, and then a barrier; but one signals an error in its
-// place, which all get.
-func (b buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
-	length := []int{1, 100, 1000, mostElements}[round/12%4]
-	signals := world.Rank() == round/5%world.Size()
 	if !signals || round%2 == 0 { // else nobody can have the result
-		b.begin(world, round, length)
+		collectives[round%len(collectives)].start(world, b, n-1)
 	}
+	var err error
 	if signals {
-		err := propagated(world.SignalError(ctx, round), round)
-		b.overwrite(round)
-		return err
+		err = world.SignalError(ctx, round)
+	} else {
+		err = world.Barrier().Wait(ctx)
 	}
-	err := world.Barrier().Wait(ctx)
-	b.overwrite(round)
+	for _, buf := range [][]float64{out, in, b.one, b.result, b.all, b.spread} { // the library's no more
+		buf[round%len(buf)], buf[len(buf)-1] = 1, 1
+	}
 	return propagated(err, round)
 }
 
@@ -213,4 +177,206 @@ func TestWrongCallBeforeFinalize(t *testing.T) {
 	require.NoError(t, err)
 	mpicx.Send(i.World(), []int{1}, 99, 5)
 	assert.ErrorContains(t, i.Finalize(t.Context()), "nobody has waited for what ended with mpicx: Send: rank 99")
+}
+
+// Goroutines that outlive the function of their Try, and communicators that the function has made.
+func TestWhatOutlivesATry(t *testing.T) {
+	oneProcess(t)
+	own := errors.New("rank 1 fails")
+	fails := func(w *mpicx.Comm) error {
+		if w.Rank() == 1 {
+			return own
+		}
+		return nil
+	}
+	for name, program := range map[string]func(context.Context, *mpicx.Comm) error{
+		"the scope's end ends a Wait": func(ctx context.Context, w *mpicx.Comm) error {
+			ended := make(chan error, 2)
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				never := mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				go func() { ended <- never.Wait(ctx) }()
+				go func() {
+					_, err := future.WaitAny(ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9))
+					ended <- err
+				}()
+				time.Sleep(time.Nanosecond) // until both wait
+				return nil
+			})
+			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
+		},
+		"an operation keeps the error that has ended it": func(ctx context.Context, w *mpicx.Comm) error {
+			var never *future.Future[mpicx.Status]
+			first := w.TryAll(ctx, func(context.Context) error {
+				never = mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				return fails(w)
+			})
+			var late error
+			second := w.TryAll(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					return errors.New("another")
+				}
+				<-ctx.Done()
+				late = never.Wait(ctx)
+				return nil
+			})
+			if w.Rank() != 1 && told(late) != told(first) || told(second) == told(first) {
+				return fmt.Errorf("got %q, then %q, and %q of an operation that the first has ended", told(first), told(second), told(late))
+			}
+			return nil
+		},
+		"it takes no error from the next Try": func(ctx context.Context, w *mpicx.Comm) error {
+			var inside context.Context
+			var never *future.Future[mpicx.Status]
+			if err := w.TryAll(ctx, func(ctx context.Context) error {
+				inside, never = ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9)
+				return nil
+			}); err != nil {
+				return err
+			}
+			if w.Rank() == 1 {
+				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
+			}
+			for w.Err() == nil {
+				time.Sleep(time.Nanosecond)
+			}
+			_ = never.Wait(inside)
+			if err := w.TryAll(ctx, func(context.Context) error { return nil }); err == nil {
+				return errors.New("a goroutine of the Try before has taken the error")
+			}
+			return nil
+		},
+		"Close waits for nobody": func(ctx context.Context, w *mpicx.Comm) error {
+			var closed error
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				d, err := w.Dup().Get(ctx)
+				if err != nil || w.Rank() == 1 {
+					return fails(w)
+				}
+				closed = d.Close(ctx)
+				return nil
+			})
+			if closed != nil {
+				return fmt.Errorf("Close: %w", closed)
+			}
+			mpicx.Throw(failedAt(err, 1))
+			return nil
+		},
+		"an ancestor's error ends a Signal": func(ctx context.Context, w *mpicx.Comm) error {
+			err := w.TryAll(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					time.Sleep(time.Nanosecond) // until the others signal
+					return own
+				}
+				d := w.Dup().MustGet(ctx)
+				return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
+			})
+			mpicx.Throw(failedAt(err, 1))
+			return nil
+		},
+		"an ancestor's error comes out of a Guard that has another": func(ctx context.Context, w *mpicx.Comm) error {
+			d := w.Dup().MustGet(ctx)
+			err := d.Guard(ctx, func(ctx context.Context) error {
+				if w.Rank() == 1 {
+					time.Sleep(time.Nanosecond) // until the others wait
+					return w.Signal(ctx, own)
+				}
+				err := d.Barrier().Wait(ctx)
+				_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
+				return err
+			})
+			return isA[*mpicx.PropagatedError](err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) { inBubble(t, 3, program, backend) })
+		})
+	}
+}
+
+// Memory does not grow with the communicators that a job has made and closed, whatever the
+// transport.
+func TestDupAndCloseAreFlat(t *testing.T) {
+	const rounds = 1000
+	var opts []mpicx.Option
+	if processes == nil {
+		opts = append(opts, mpicx.WithRanks(4))
+	}
+	objects := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapObjects)
+	}
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		before := 0
+		for i := range 3 * rounds {
+			if i == rounds {
+				before = objects()
+			}
+			mpicx.Throw(world.Dup().MustGet(ctx).Close(ctx))
+		}
+		return settled(func() error { // some are still under way
+			if grown := objects() - before; grown > 4*rounds { // one that is kept has 11
+				return fmt.Errorf("%d objects more after %d rounds", grown, 2*rounds)
+			}
+			return nil
+		})
+	}, opts...))
+}
+
+// What a goroutine that outlives Run waits for ends at the latest with the job, whether it began before its rank's
+// function returned, before the job's end or after.
+func TestWhatOutlivesItsJob(t *testing.T) {
+	oneProcess(t)
+	own := errors.New("own")
+	signal := func(ctx context.Context, w *mpicx.Comm) error { return w.Signal(ctx, own) }
+	for name, call := range map[string]func(context.Context, *mpicx.Comm) error{
+		"Signal": signal,
+		"Signal in a Try": func(ctx context.Context, w *mpicx.Comm) error {
+			return w.Try(ctx, func(ctx context.Context) error { return signal(ctx, w) })
+		},
+		"Agree":  func(ctx context.Context, w *mpicx.Comm) error { return w.Agree(1).Wait(ctx) },
+		"Dup":    func(ctx context.Context, w *mpicx.Comm) error { return first(w.Dup().Wait(ctx), own) },
+		"Shrink": func(ctx context.Context, w *mpicx.Comm) error { return first(w.Shrink().Wait(ctx), own) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				synctest.Test(t, func(t *testing.T) {
+					for k := range 1000 {
+						outlivesItsJob(t, k%2, backend, call)
+					}
+				})
+			})
+		})
+	}
+}
+
+// outlivesItsJob has a goroutine of one rank make a call at about the time when the job ends.
+func outlivesItsJob(t *testing.T, rank int, backend mpicx.Option, call func(context.Context, *mpicx.Comm) error) {
+	t.Helper()
+	told := make(chan error, 1)
+	_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == rank {
+			go func() {
+				defer close(told)
+				hesitateMore()
+				ctx, end := context.WithTimeout(context.Background(), time.Hour)
+				defer end()
+				told <- call(ctx, world)
+			}()
+		}
+		hesitateMore()
+		return nil
+	}, mpicx.WithRanks(2), backend)
+	if err, ok := <-told; ok { // the goroutine exits if its rank, which has returned, counts as dead
+		require.Error(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+// hesitateMore yields up to 30 times, which is about as long as a Run.
+func hesitateMore() {
+	for range rand.IntN(30) {
+		runtime.Gosched()
+	}
 }

@@ -13,97 +13,46 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"maps"
+	"slices"
+
+	"github.com/stretchr/testify/assert"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A wrong program makes a collective call at rank 0 and another one at the others, which
-// its texts are.
+// A wrong program makes a collective call at rank 0 and another one at the others.
 type wrong struct {
-	zero, others string
-	number       int // of the call; 0: 1
-	program      func(ctx context.Context, world *mpicx.Comm) error
+	zero, others callee
+	number       int // of the call
 }
 
-// either calls one function at rank 0 and another at the others.
-func either(zero, others func(ctx context.Context, world *mpicx.Comm) error) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			return zero(ctx, world)
+// wrongs are the pairs of calls that differ, or every so many of them.
+func wrongs(zero, others []callee, every int) (all []*wrong) {
+	k := 0
+	for z, o := range product(zero, others) {
+		if k++; z.text != o.text && k%every == 0 {
+			all = append(all, &wrong{z, o, 1})
 		}
-		return others(ctx, world)
 	}
+	return all
 }
 
-func bcast[T mpicx.Scalar](n, root int) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.Bcast(world, make([]T, n), root).Wait(ctx)
+func (w *wrong) String() string { return fmt.Sprintf("%s and %s", w.zero.text, w.others.text) }
+
+// play makes the calls, and then a Barrier if they have needed nobody.
+func (w *wrong) play(ctx context.Context, p place) error {
+	call := w.others
+	if p.Rank() == 0 {
+		call = w.zero
 	}
-}
-
-func allreduce[T mpicx.Scalar](n int, op mpicx.Op) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.Allreduce(world, make([]T, n), make([]T, n), op).Wait(ctx)
-	}
-}
-
-func reduce(n int, op mpicx.Op, root int) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.Reduce(world, make([]float64, n), make([]float64, n), op, root).Wait(ctx)
-	}
-}
-
-func gatherOf(n int) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.Gather(world, make([]int32, n), make([]int32, n*world.Size()), 0).Wait(ctx)
-	}
-}
-
-func barrier(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
-
-func then(first, second func(context.Context, *mpicx.Comm) error) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
-		if err := first(ctx, world); err != nil {
-			return err
-		}
-		return second(ctx, world)
-	}
-}
-
-var wrongs = []wrong{
-	{"Bcast(root 0, 3 × float64)", "Reduce(Sum, root 0, 3 × float64)", 0, either(bcast[float64](3, 0), reduce(3, mpicx.Sum, 0))},
-	{"Allreduce(Sum, 3 × float64)", "Bcast(root 1, 3 × float64)", 0, either(allreduce[float64](3, mpicx.Sum), bcast[float64](3, 1))},
-	{"Allreduce(Sum, 1 × int)", "Allreduce(Max, 1 × int)", 0, either(allreduce[int](1, mpicx.Sum), allreduce[int](1, mpicx.Max))},
-	{"Allreduce(Sum, 2 × int)", "Allreduce(Sum, 3 × int)", 0, either(allreduce[int](2, mpicx.Sum), allreduce[int](3, mpicx.Sum))},
-	{"Allreduce(Sum, 1 × float64)", "Allreduce(Sum, 1 × int64)", 0, either(allreduce[float64](1, mpicx.Sum), allreduce[int64](1, mpicx.Sum))},
-	{"Bcast(root 0, 1 × int)", "Bcast(root 1, 1 × int)", 0, either(bcast[int](1, 0), bcast[int](1, 1))},
-	{"Bcast(root 0, 100000 × int)", "Bcast(root 1, 100000 × int)", 0, either(bcast[int](100_000, 0), bcast[int](100_000, 1))},
-	{"Bcast(root 0, 4 × uint16)", "Bcast(root 0, 4 × bool)", 0, either(bcast[uint16](4, 0), bcast[bool](4, 0))},
-	{"Gather(root 0, 1 × int32)", "Gather(root 0, 2 × int32)", 0, either(gatherOf(1), gatherOf(2))},
-	{"Gather(root 0, 2 × int32)", "Gather(root 0, 2000 × int32)", 0, either(gatherOf(2), gatherOf(2000))},
-	{"Barrier", "Bcast(root 1, 1 × int)", 0, either(barrier, bcast[int](1, 1))},
-	{"Bcast(root 0, 1 × int)", "Barrier", 0, either(bcast[int](1, 0), barrier)},
-	{"Bcast(root 0, 1 × int)", "Barrier", 2, either(then(bcast[int](1, 0), then(bcast[int](1, 0), barrier)), then(bcast[int](1, 0), barrier))},
-	{"Split", "Allreduce(Sum, 1 × int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
-		return world.Split(0, 0).Wait(ctx)
-	}, allreduce[int](1, mpicx.Sum))},
-	{"Dup", "Allreduce(Sum, 1 × int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
-		return world.Dup().Wait(ctx)
-	}, allreduce[int](1, mpicx.Sum))},
-	{"TryAll", "Barrier", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
-		return world.TryAll(ctx, func(context.Context) error { return nil })
-	}, barrier)},
-	{"AllgatherValue", "GatherValue(root 0)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.AllgatherValue(world, "a").Wait(ctx)
-	}, func(ctx context.Context, world *mpicx.Comm) error { return mpicx.GatherValue(world, "b", 0).Wait(ctx) })},
-	{"Allgather(1 × int)", "Alltoallv(int)", 0, either(func(ctx context.Context, world *mpicx.Comm) error {
-		return mpicx.Allgather(world, make([]int, 1), make([]int, world.Size())).Wait(ctx)
-	}, func(ctx context.Context, world *mpicx.Comm) error {
-		counts := make([]int, world.Size())
-		return mpicx.Alltoallv(world, []int{}, counts, []int{}, counts).Wait(ctx)
-	})},
+	mpicx.Throw(call.begin(p).Wait(ctx))
+	return barrier(ctx, p.Comm)
 }
 
 var differs = regexp.MustCompile(`^mpicx: \w+: (.+) at rank (\d+), (.+) at rank (\d+), both as collective call (\d+) of world[\w().]*, expected the same at all ranks(?:; and \d+ more)?(?:; dead: \[.*\])?$`)
@@ -112,70 +61,77 @@ var differs = regexp.MustCompile(`^mpicx: \w+: (.+) at rank (\d+), (.+) at rank 
 func (w *wrong) check(text string) error {
 	m := differs.FindStringSubmatch(text[max(0, strings.LastIndex(text, "mpicx: ")):])
 	if m == nil {
-		return fmt.Errorf("the text is %q", text)
+		return fmt.Errorf("%v: the text is %q", w, text)
 	}
 	of := func(rank string) string {
 		if rank == "0" {
-			return w.zero
+			return w.zero.text
 		}
-		return w.others
+		return w.others.text
 	}
 	first, _ := strconv.Atoi(m[2])
 	second, _ := strconv.Atoi(m[4])
-	number := max(w.number, 1)
-	if m[1] != of(m[2]) || m[3] != of(m[4]) || first >= second || m[5] != strconv.Itoa(number) {
-		return fmt.Errorf("the text is %q, expected %s at rank 0, and %s at the others, in call %d", text, w.zero, w.others, number)
+	if m[1] != of(m[2]) || m[3] != of(m[4]) || first >= second || m[5] != strconv.Itoa(w.number) {
+		return fmt.Errorf("%v, in call %d: the text is %q", w, w.number, text)
 	}
 	return nil
 }
 
-func (w *wrong) name(n int) string { return fmt.Sprintf("%s and %s/%d", w.zero, w.others, n) }
+// isOfAnother says whether the text is of a mismatch that is found only in what follows the calls:
+// an agreement, or the second of the two calls that a TryAll and a CreateIntercomm count as.
+func (w *wrong) isOfAnother(text string) bool {
+	zero, others := w.zero.text, w.others.text
+	for _, double := range []string{"TryAll", "CreateIntercomm"} {
+		if (zero == double || others == double) && strings.Contains(text, double+" at rank") &&
+			strings.Contains(text, fmt.Sprint("both as collective call ", w.number+1)) {
+			return true
+		}
+	}
+	both := "the ranks call %s and %s in the same place"
+	return strings.Contains(text, fmt.Sprintf(both, zero, others)) || strings.Contains(text, fmt.Sprintf(both, others, zero))
+}
+
+// checkAll says whether all failures are errors of w, or also says that they are right.
+func checkAll(err error, w *wrong, also func(mpicx.Failure) bool) error {
+	p, ok := errors.AsType[*mpicx.PropagatedError](err)
+	if !ok {
+		return fmt.Errorf("%v: got %w", w, err)
+	}
+	for _, f := range p.Failures {
+		if err := w.check(f.Message); err != nil && !w.isOfAnother(f.Message) && !also(f) {
+			return err
+		}
+	}
+	return nil
+}
+
+func none(mpicx.Failure) bool { return false }
 
 // Inside of Try and TryAll all ranks get it, and the communicator works afterwards.
 func TestMismatchInTry(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for _, all := range []bool{false, true} {
-			eachWrong(t, func(t *testing.T, w *wrong, n int) {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				require.NoError(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-					try := world.Try
-					if all {
-						try = world.TryAll
+	for all, n := range product([]bool{false, true}, []int{2, 3, 4, 5, 8}) {
+		for _, w := range wrongs(callees(n), callees(n), 101-n) {
+			runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				try, c := world.Try, dup(ctx, world)
+				if all {
+					try = world.TryAll
+				}
+				told := try(ctx, func(ctx context.Context) error { return w.play(ctx, place{Comm: c}) })
+				sum := []int{0}
+				for sum[0] == 0 {
+					err := world.TryAll(ctx, func(ctx context.Context) error {
+						return mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
+					})
+					if err != nil {
+						told, sum[0] = err, 0 // of a rank that failed later
 					}
-					told := try(ctx, func(ctx context.Context) error { return then(w.program, barrier)(ctx, world) })
-					sum := []int{0}
-					for {
-						err := world.TryAll(ctx, func(ctx context.Context) error {
-							return mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
-						})
-						if err == nil {
-							break
-						}
-						told = err // of a rank that failed later
-					}
-					p, ok := errors.AsType[*mpicx.PropagatedError](told)
-					if !ok {
-						return fmt.Errorf("got %w", told)
-					}
-					for _, f := range p.Failures {
-						mpicx.Throw(w.check(f.Message))
-					}
-					if sum[0] != n {
-						return fmt.Errorf("the sum is %d", sum[0])
-					}
-					return nil
-				}, mpicx.WithRanks(n), backend))
+				}
+				if sum[0] != n {
+					return fmt.Errorf("the sum is %d", sum[0])
+				}
+				return checkAll(told, w, none)
 			})
-		}
-	})
-}
-
-func eachWrong(t *testing.T, test func(t *testing.T, w *wrong, n int)) {
-	for i := range wrongs {
-		for _, n := range []int{2, 3, 4, 5, 8} {
-			t.Run(wrongs[i].name(n), func(t *testing.T) { test(t, &wrongs[i], n) })
 		}
 	}
 }
@@ -267,4 +223,334 @@ func TestCountsDiffer(t *testing.T) {
 		})
 	}
 	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, program) })
+}
+
+// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its
+// place that waits for nobody.
+func TestMismatchWithTryAll(t *testing.T) {
+	fakeTime(t)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorContains(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() > 0 {
+				return world.TryAll(ctx, func(context.Context) error { return nil })
+			}
+			world.Dup().MustWait(ctx)
+			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
+		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")), "Dup at rank 0, TryAll at rank")
+		require.NoError(t, ctx.Err())
+	})
+}
+
+// A meeting is where ranks make calls: rank 0 one of these, and the others one of those.
+type meeting struct {
+	name         string
+	make         func(context.Context, *mpicx.Comm) (place, error)
+	zero, others []callee
+	number       int // of the calls
+}
+
+// Whichever calls goroutine ranks have made in one place, also if they do nothing then but wait for
+// each other, a plain Run ends with an error that has both.
+func TestMismatchBetweenGoroutines(t *testing.T) {
+	fakeTime(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for _, n := range []int{2, 3} {
+			for _, m := range []meeting{
+				{"grid", grid, inGrids(n), inGrids(n), 1},
+				{"graph", toZero, neighborly(n-1, 0), callees(n), 1},
+				{"halo", withHalo, []callee{exchanged}, inGrids(n), 2},
+				{"others' halo", withHalo, inGrids(n), []callee{exchanged}, 2},
+				{"union", union, inUnions(n), inUnions(n), 1},
+			} {
+				t.Run(fmt.Sprintf("%s of %d", m.name, n), func(t *testing.T) { m.play(t, n, backend) })
+			}
+		}
+	})
+}
+
+// play has n ranks make each pair of different calls.
+func (m meeting) play(t *testing.T, n int, backend mpicx.Option) {
+	every := 1
+	if testing.Short() {
+		every = 7
+	}
+	for _, w := range wrongs(m.zero, m.others, every) {
+		w.number = m.number
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+				p, err := m.make(ctx, world)
+				if err != nil {
+					return err
+				}
+				return w.play(ctx, p)
+			}, mpicx.WithRanks(n), backend)
+			require.Error(t, err, "%v, %d ranks", w, n)
+			for _, line := range strings.Split(err.Error(), "\n") {
+				if err := w.check(line); !w.isOfAnother(line) {
+					require.NoError(t, err)
+				}
+			}
+			require.NoError(t, ctx.Err(), "%v, %d ranks", w, n)
+		})
+	}
+}
+
+// The test covers all kinds of calls of the program that are compared.
+func TestAllCallsMeetAllOthers(t *testing.T) {
+	missing := make(map[string]bool)
+	for k := signature.Agree; !strings.HasPrefix(k.String(), "Kind("); k++ {
+		missing[k.String()] = true
+	}
+	for _, k := range []signature.Kind{signature.Agree, signature.AgreeFailed, signature.Shrink, signature.Replace,
+		signature.Release, signature.Background} {
+		delete(missing, k.String())
+	}
+	for _, c := range slices.Concat(inGrids(3), inUnions(3), []callee{exchanged}) {
+		name, _, _ := strings.Cut(c.text, "(")
+		delete(missing, name)
+	}
+	require.Empty(t, missing)
+}
+
+// M3: different calls are reported even if no program waits for either.
+func TestMismatchOfBegunCalls(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for _, n := range []int{2, 3, 5} {
+			calls := callees(n)
+			calls = append(calls[:24:24], calls[slices.IndexFunc(calls, func(c callee) bool { return c.text == "Dup" })])
+			k := 0
+			for zero, others := range product(calls, calls) {
+				if k++; k%7 != 0 {
+					continue
+				}
+				err := mpicx.Run(context.Background(), func(_ context.Context, world *mpicx.Comm) error {
+					call := others
+					if world.Rank() == 0 {
+						call = zero
+					}
+					call.begin(place{Comm: world})
+					return nil
+				}, mpicx.WithRanks(n), backend)
+				what := fmt.Sprintf("%s and %s, %d ranks", zero.text, others.text, n)
+				switch {
+				case zero.text == others.text:
+					assert.NoError(t, err, what)
+				case strings.HasSuffix(t.Name(), "ulfm") && (zero.text == "Dup" || others.text == "Dup"):
+					assert.ErrorContains(t, err, "Dup", what) // perhaps that a rank has returned
+				default:
+					assert.ErrorContains(t, err, zero.text+" at rank 0, "+others.text+" at rank", what)
+				}
+			}
+		}
+	})
+}
+
+// The error says in its class in what the calls differ.
+func TestClassesOfMismatches(t *testing.T) {
+	oneProcess(t)
+	calls := make(map[string]callee)
+	for _, c := range callees(2) {
+		calls[c.text] = c
+	}
+	for want, texts := range map[mpicx.Class][2]string{
+		mpicx.ClassOther: {"Barrier", "Allreduce(Sum, 3 × float64)"},
+		mpicx.ClassOp:    {"Reduce(Sum, root 1, 3 × float64)", "Reduce(Max, root 1, 3 × float64)"},
+		mpicx.ClassRoot:  {"Bcast(root 0, 3 × float64)", "Bcast(root 1, 3 × float64)"},
+		mpicx.ClassCount: {"Bcast(root 0, 3 × float64)", "Bcast(root 0, 4 × float64)"},
+		mpicx.ClassType:  {"Bcast(root 0, 3 × float64)", "Bcast(root 0, 3 × int32)"},
+	} {
+		w := &wrong{calls[texts[0]], calls[texts[1]], 1}
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			return w.play(ctx, place{Comm: world})
+		}, mpicx.WithRanks(2))
+		e, ok := errors.AsType[*mpicx.MPIError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, want, e.Class, "%v", err)
+	}
+}
+
+// afresh makes a grid for what is wrong, once all ranks have been told of what was so before.
+func afresh(ctx context.Context, world *mpicx.Comm) (p place, err error) {
+	for {
+		err = world.TryAll(ctx, func(ctx context.Context) (err error) {
+			p, err = grid(ctx, world)
+			return err
+		})
+		if _, again := errors.AsType[*mpicx.PropagatedError](err); !again {
+			return p, err
+		}
+	}
+}
+
+// Whichever calls two processes have made in one place, also if they do nothing then but wait for
+// each other, all ranks are told.
+func TestMismatchBetweenProcesses(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprintf("%d ranks", n), func(t *testing.T) {
+			mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				every := 11 * n
+				if testing.Short() {
+					every *= 7
+				}
+				for _, w := range wrongs(inGrids(n), inGrids(n), every) {
+					p, err := afresh(ctx, world)
+					if err != nil {
+						return err
+					}
+					err = world.TryAll(ctx, func(ctx context.Context) error { return w.play(ctx, p) })
+					mpicx.Throw(checkAll(err, w, none))
+				}
+				_, err := afresh(ctx, world)
+				return err
+			})
+		})
+	}
+}
+
+// An error that a rank signals while others have made different calls comes to all, alone or with
+// the mismatch; and then the communicator works.
+func TestMismatchAndSignal(t *testing.T) {
+	errAlarm := errors.New("an alarm")
+	isAlarm := func(f mpicx.Failure) bool { return f.Message == errAlarm.Error() }
+	race := func(rounds int) func(context.Context, *mpicx.Comm) error {
+		return func(ctx context.Context, world *mpicx.Comm) error {
+			all := callees(3)
+			for round := range rounds {
+				p, err := afresh(ctx, world)
+				if err != nil {
+					return err
+				}
+				w := &wrong{all[round%9], all[(round+4)%9], 1}
+				alarmed := false
+				err = world.TryAll(ctx, func(ctx context.Context) error {
+					if world.Rank() < 2 {
+						return w.play(ctx, p)
+					}
+					return errAlarm
+				})
+				for err != nil {
+					mpicx.Throw(checkAll(err, w, isAlarm))
+					p, _ := errors.AsType[*mpicx.PropagatedError](err)
+					for _, f := range p.Failures {
+						alarmed = alarmed || isAlarm(f)
+					}
+					err = world.TryAll(ctx, func(ctx context.Context) error { return barrier(ctx, world) })
+				}
+				if !alarmed {
+					return fmt.Errorf("%v: no alarm", w)
+				}
+			}
+			return nil
+		}
+	}
+	t.Run("goroutines", func(t *testing.T) { mpicxtest.Run(t, 3, race(90)) })
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, race(18)) })
+}
+
+// A rank that has waited in vain for a collective operation may go on to an Agree, in which the
+// others are, however long they have waited: that is no mismatch, as all of them may come to the
+// operation later.
+func TestAgreeAfterPatience(t *testing.T) {
+	program := func(ctx context.Context, world *mpicx.Comm) error {
+		var met future.Waiter
+		if world.Rank() != 0 {
+			met = world.Barrier()
+			patient, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // their calls are compared meanwhile
+			defer cancel()
+			if err := met.Wait(patient); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("Barrier: %w", err)
+			}
+		}
+		if all, err := world.Agree(min(1, world.Rank())).Get(ctx); err != nil || all != 0 {
+			return fmt.Errorf("Agree: %d, %w", all, err)
+		}
+		if met == nil {
+			met = world.Barrier()
+		}
+		return met.Wait(ctx)
+	}
+	t.Run("goroutines", func(t *testing.T) { mpicxtest.Run(t, 3, program) })
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, program) })
+}
+
+// badCalls are calls of three ranks whose arguments are good, or bad at rank 1 alone. All others
+// need rank 1. The group is wider than their communicator.
+func badCalls(wider *mpicx.Group) map[string]func(p place, bad bool) future.Waiter {
+	const n, long = 3, 100_000
+	f := func(n int) []float64 { return make([]float64, n) }
+	plus := func(k int, bad bool) int {
+		if bad {
+			k++
+		}
+		return k
+	}
+	counts := func(k int, bad bool) []int { return []int{plus(k, bad), k, k} }
+	return map[string]func(p place, bad bool) future.Waiter{
+		"NewHalo": func(p place, bad bool) future.Waiter {
+			return mpicx.NewHalo[int](p.grid, []int{plus(0, !bad)}, 1, false)
+		},
+		"Halo":           func(p place, bad bool) future.Waiter { return p.halo.Start(f(plus(p.halo.Len(), bad))) },
+		"Gather of long": func(p place, bad bool) future.Waiter { return mpicx.Gather(p.Comm, f(long), f(plus(n*long, bad)), 1) },
+		"Gatherv of long": func(p place, bad bool) future.Waiter {
+			return mpicx.Gatherv(p.Comm, f(long), f(n*long), counts(long, bad), 1)
+		},
+		"Scatter":      func(p place, bad bool) future.Waiter { return mpicx.Scatter(p.Comm, f(plus(n, bad)), f(1), 1) },
+		"Scatterv":     func(p place, bad bool) future.Waiter { return mpicx.Scatterv(p.Comm, f(n), counts(1, bad), f(1), 1) },
+		"ScatterValue": func(p place, bad bool) future.Waiter { return mpicx.ScatterValue(p.Comm, f(plus(n, bad)), 1) },
+		"BcastValue": func(p place, bad bool) future.Waiter {
+			return mpicx.BcastValue(p.Comm, []any{1, func() {}}[:plus(1, bad)], 1)
+		},
+		"Allgatherv": func(p place, bad bool) future.Waiter {
+			return mpicx.Allgatherv(p.Comm, f(plus(1, bad)), f(n), counts(1, false))
+		},
+		"Alltoallv": func(p place, bad bool) future.Waiter {
+			return mpicx.Alltoallv(p.Comm, f(n), counts(1, bad), f(n), counts(1, false))
+		},
+		"ReduceScatter": func(p place, bad bool) future.Waiter {
+			return mpicx.ReduceScatter(p.Comm, f(n), f(plus(1, bad)), counts(1, false), mpicx.Sum)
+		},
+		"NeighborAllgatherv": func(p place, bad bool) future.Waiter {
+			return mpicx.NeighborAllgatherv(p.near, f(1), f(plus(2, bad)), []int{1, 1})
+		},
+		"NeighborAlltoall": func(p place, bad bool) future.Waiter { return mpicx.NeighborAlltoall(p.near, f(plus(2, bad)), f(2)) },
+		"NeighborAlltoallv": func(p place, bad bool) future.Waiter {
+			return mpicx.NeighborAlltoallv(p.near, f(2), []int{1, plus(1, bad)}, f(2), []int{1, 1})
+		},
+		"Split":             func(p place, bad bool) future.Waiter { return p.Split(-7*plus(0, bad), 0) },
+		"Create":            func(p place, bad bool) future.Waiter { return p.Create([]*mpicx.Group{p.Group(), wider}[plus(0, bad)]) },
+		"CartCreate":        func(p place, bad bool) future.Waiter { return mpicx.CartCreate(p.Comm, []int{plus(n, bad)}, nil) },
+		"CartSub":           func(p place, bad bool) future.Waiter { return p.grid.Sub(make([]bool, plus(1, bad))...) },
+		"GraphCreate":       func(p place, bad bool) future.Waiter { return mpicx.GraphCreate(p.Comm, nil, []int{99}[:plus(0, bad)]) },
+		"GraphCreate of -1": func(p place, bad bool) future.Waiter { return mpicx.GraphCreate(p.Comm, []int{-1}[:plus(0, bad)], nil) },
+	}
+}
+
+// Arguments that differ between ranks may be bad at one alone. It has the error, and the ranks that
+// need it have one too, even if no program tells another one.
+func TestBadAtOneRank(t *testing.T) {
+	program := func(ctx context.Context, world *mpicx.Comm) error {
+		c := world.Split(world.Rank()/3, 0).MustGet(ctx)
+		calls := badCalls(world.Group())
+		for _, name := range slices.Sorted(maps.Keys(calls)) {
+			if c.Size() == 3 {
+				p, err := withHalo(ctx, c)
+				if err != nil {
+					return err
+				}
+				err = calls[name](p, c.Rank() == 1).Wait(ctx)
+				if e, ok := err.(*mpicx.MPIError); !ok || c.Rank() != 1 && !strings.Contains(e.Text, "rank 1") {
+					return fmt.Errorf("%s at rank %d: %w", name, c.Rank(), err)
+				}
+			}
+			world.Barrier().MustWait(ctx)
+		}
+		return nil
+	}
+	t.Run("goroutines", func(t *testing.T) { mpicxtest.Run(t, 4, program) })
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 4, program) })
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"errors"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -117,24 +119,6 @@ func TestSendrecv(t *testing.T) {
 	}
 }
 
-// P4, F4: an error ends both halves, and the buffers are free.
-func TestSendrecvInterrupted(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		long := numbers(20_000, world.Rank())
-		f := mpicx.Sendrecv(world, long, (world.Rank()+1)%3, 1, long, (world.Rank()+1)%3, 2) // nobody sends that
-		if world.Rank() == 0 {
-			_ = world.SignalError(ctx, 7)
-		}
-		if err := propagated(f.Wait(ctx), 7); err != nil && world.Rank() != 0 {
-			return err
-		}
-		if done, _ := f.Test(); !done || !slices.Equal(long, numbers(20_000, world.Rank())) {
-			return fmt.Errorf("done: %t", done)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 func TestSendrecvBadArguments(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		one := []int{1}
@@ -190,41 +174,6 @@ func TestMprobe(t *testing.T) {
 	})
 }
 
-// Many goroutines probe for messages. Each receives the messages that its own probes have found.
-func TestMprobeByGoroutines(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		const goroutines, each = 4, 50
-		length := func(i int) int { return i * i % 1500 }
-		if world.Rank() == 1 {
-			var all []future.Waiter
-			for i := range goroutines * each {
-				all = append(all, mpicx.Send(world, numbers(length(i), i), 0, 1))
-			}
-			return future.WaitAll(ctx, all...)
-		}
-		var all []future.Waiter
-		for range goroutines {
-			all = append(all, future.Go(func() (int, error) {
-				for range each {
-					m, err := world.Mprobe(mpicx.AnySource, 1).Get(ctx)
-					if err != nil {
-						return 0, err
-					}
-					buf := make([]int, m.Bytes/8)
-					if err := mpicx.Mrecv(m, buf).Wait(ctx); err != nil {
-						return 0, err
-					}
-					if len(buf) > 0 && length(buf[0]) != len(buf) {
-						return 0, fmt.Errorf("%d elements of message %d", len(buf), buf[0])
-					}
-				}
-				return 0, nil
-			}))
-		}
-		return future.WaitAll(ctx, all...)
-	})
-}
-
 // P3: a message that was taken before an error is gone after it, and its sender free.
 func TestMprobeBeforeAnError(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
@@ -271,5 +220,121 @@ func TestMprobeMisused(t *testing.T) {
 		require.ErrorContains(t, mpicx.Mrecv(m, []string{""}).Wait(ctx), "Mrecv: elements of type string have pointers")
 		require.ErrorContains(t, mpicx.Mrecv(m, []int{1}).Wait(ctx), "message of 16 bytes from rank 0 with tag 1 is longer than the buffer of 8 bytes")
 		return send.Wait(ctx)
+	})
+}
+
+// pointToPoint are steps of a program whose ranks form a ring, each with operations of its own.
+// They can be repeated.
+func pointToPoint(world *mpicx.Comm) (steps []func(ctx context.Context) error) {
+	n, me := world.Size(), world.Rank()
+	left, right := (me+n-1)%n, (me+1)%n
+	for _, length := range []int{1, 20_000} {
+		out, in := numbers(length, me), make([]int, length)
+		check := func(got []int, err error) error {
+			if err == nil && !slices.Equal(got, numbers(length, left)) {
+				err = fmt.Errorf("%d elements from rank %d: %v…", len(got), left, got[0])
+			}
+			return err
+		}
+		recv, send := mpicx.RecvInit(world, in, left, 3), mpicx.SsendInit(world, out, right, 3)
+		steps = append(steps, func(ctx context.Context) error {
+			return check(in, mpicx.Sendrecv(world, out, right, 1, in, left, 1).Wait(ctx))
+		}, func(ctx context.Context) error {
+			both := slices.Clone(out)
+			return check(both, mpicx.Sendrecv(world, both, right, 1, both, mpicx.AnySource, 1).Wait(ctx))
+		}, func(ctx context.Context) error {
+			sent := mpicx.Send(world, out, right, 2)
+			m := world.Mprobe(mpicx.AnySource, 2).MustGet(ctx)
+			return errors.Join(check(mpicx.MrecvSlice[int](m).Get(ctx)), sent.Wait(ctx))
+		}, func(ctx context.Context) error {
+			for range 2 {
+				mpicx.Throw(check(in, future.WaitAll(ctx, recv.Start(), send.Start())))
+			}
+			return nil
+		}, func(ctx context.Context) error {
+			f := mpicx.Recv(world, in, mpicx.AnySource, 4) // nobody sends that
+			cancelled := mpicx.Cancel(f)
+			if err := f.Wait(ctx); !cancelled || !errors.Is(err, mpicx.ErrCancelled) {
+				return fmt.Errorf("cancelled %t: %w", cancelled, err)
+			}
+			return nil
+		})
+	}
+	return steps
+}
+
+func inTurn(ctx context.Context, steps []func(context.Context) error) error {
+	for _, step := range steps {
+		mpicx.Throw(step(ctx))
+	}
+	return nil
+}
+
+// P1, P3, P4: an error in place of any step ends what the others are in, and all steps work
+// afterwards.
+func TestPointToPointUnderErrors(t *testing.T) {
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for _, n := range fitting(2, 3) {
+			for victim := range n {
+				mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+					steps := pointToPoint(world)
+					for k := range steps {
+						err := world.Try(ctx, func(ctx context.Context) error {
+							if world.Rank() != victim {
+								mpicx.Throw(inTurn(ctx, steps))
+								return world.Barrier().Wait(ctx)
+							}
+							mpicx.Throw(inTurn(ctx, steps[:k]))
+							return errors.New("enough")
+						})
+						mpicx.Throw(explain(failedAt(err, victim), "step %d", k))
+						mpicx.Throw(explain(world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, steps) }), "after the error in step %d", k))
+					}
+					return nil
+				}, backend)
+			}
+		}
+	})
+}
+
+// H1, H2: a rank dies in place of any of its operations, and the others end, all of them.
+func TestPointToPointUnderDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	const n = 3
+	for k := 1; ; k++ {
+		killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill 1 at operation %d", k), func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.TryAll(ctx, func(ctx context.Context) error { return inTurn(ctx, pointToPoint(world)) })
+			if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok && slices.Equal(c.Dead, []int{1}) {
+				return nil
+			}
+			return err
+		})
+		if len(killed) == 0 {
+			break
+		}
+	}
+}
+
+// Revoke ends pending operations, messages that were taken and not received, and operations that
+// begin later.
+func TestPointToPointRevoked(t *testing.T) {
+	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		peer := 1 - world.Rank()
+		long := make([]int, 20_000)
+		sent := mpicx.Send(world, long, peer, 1)
+		m := world.Mprobe(peer, 1).MustGet(ctx)
+		persistent := mpicx.RecvInit(world, long, peer, 2)
+		pending := []future.Waiter{sent, mpicx.Sendrecv(world, []int{1}, peer, 3, []int{0}, peer, 4), world.Mprobe(mpicx.AnySource, 5), persistent.Start()}
+		mpicx.Sendrecv(world, []int{0}, peer, 9, []int{0}, peer, 9).MustWait(ctx)
+		if world.Rank() == 0 {
+			mpicx.Throw(world.Revoke(ctx))
+		}
+		mpicx.Throw(expect(pending[1].Wait(ctx), mpicx.ErrRevoked))
+		for i, f := range append(pending, persistent.Start(), world.Mprobe(peer, 1), mpicx.MrecvSlice[int](m), mpicx.Sendrecv(world, long, peer, 1, long, peer, 1)) {
+			if err := f.Wait(ctx); !errors.Is(err, mpicx.ErrRevoked) {
+				return fmt.Errorf("operation %d: %w", i, err)
+			}
+		}
+		return nil
 	})
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"strings"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -41,18 +43,15 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	}
 }
 
-// An operation that is begun before the corruption of its communicator was told ends
-// with that, and meets nothing of the ranks that repair it.
+// An operation that is begun before the corruption of its communicator was told ends with that, and
+// meets nothing of the ranks that repair it.
 func TestRepairsMeetOnlyRepairs(t *testing.T) {
-	oneProcess(t)
 	for range 100 {
-		var sizes sync.Map
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			child := dup(ctx, world)
 			if world.Rank() == 0 { // busy in the parent
 				mpicx.Recv(world, make([]int, 1), 1, 0).MustWait(ctx)
-				_, err := child.Agree(1).Get(ctx)
-				mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Agree(1).Wait(ctx)))
 			} else {
 				_ = child.Guard(ctx, fails(child, 1, errors.New("rank 1 leaves")))
 				if world.Rank() == 1 {
@@ -60,16 +59,11 @@ func TestRepairsMeetOnlyRepairs(t *testing.T) {
 				}
 			}
 			living, err := child.Shrink().Get(ctx)
-			if err != nil {
-				return fmt.Errorf("Shrink: %w", err)
+			if err != nil || living.Size() != 3 {
+				return fmt.Errorf("Shrink: %v, %w", living, err)
 			}
-			sizes.Store(world.Rank(), living.Size())
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm")))
-		sizes.Range(func(rank, size any) bool {
-			require.Equal(t, 3, size, "rank %d", rank)
-			return true
-		})
+		}, hook.Backend[mpicx.Option]("ulfm"))
 	}
 }
 
@@ -98,11 +92,7 @@ func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
 		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
 			return fmt.Errorf("Agree: %w", err)
 		}
-		shrunk, err := world.Shrink().Get(ctx)
-		if err != nil || shrunk.Size() != 3 {
-			return fmt.Errorf("Shrink: %v, %w", shrunk, err)
-		}
-		return exchange(ctx, shrunk, 1)
+		return shrinks(ctx, world, 3)
 	})
 }
 
@@ -159,8 +149,9 @@ func repairAfterParentsError(ctx context.Context, world *mpicx.Comm, raise, repa
 	return world.Barrier().Wait(ctx) // rank 2 joins the child's round as well, and is told the world's
 }
 
-// A program that ends while a Shrink of it is pending is left behind; the Shrink of the others
-// is not disturbed.
+// A program that ends while a Shrink of it is pending is left behind; the Shrink of the others is
+// not disturbed. One that ends while a Split of it is pending counts as dead there, and joins the
+// round in which the others tell each other.
 func TestProgramEndsInRepair(t *testing.T) {
 	for range 50 {
 		propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
@@ -173,126 +164,257 @@ func TestProgramEndsInRepair(t *testing.T) {
 				return nil
 			}
 			small := repair.MustGet(ctx)
-			if err := small.Barrier().Wait(ctx); err != nil && !corrupted(err) {
-				return err
-			}
-			return nil
+			return unlessCorrupted(small.Barrier().Wait(ctx))
 		})
-	}
-}
-
-// One that ends while a Split of it is pending counts as dead there, and joins the round in which
-// the others tell each other.
-func TestProgramEndsInSplit(t *testing.T) {
-	for range 50 {
 		propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			split := world.Split(0, 0)
 			if world.Rank() == 2 {
 				return nil
 			}
-			if err := split.Wait(ctx); err != nil && !corrupted(err) {
-				return fmt.Errorf("Split: %v", err)
-			}
-			return nil
+			return unlessCorrupted(split.Wait(ctx))
 		})
 	}
 }
 
-func mostFresh(n int) mpicx.Option {
-	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.MostFresh = n })
-}
-
-func runWithRespawn(t *testing.T, ranks, most int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
-	t.Helper()
+// As long as nobody has died, agreements are the same with both backends.
+func TestAgreeWithBothBackends(t *testing.T) {
 	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend[mpicx.Option]("ulfm"))
-}
-
-// againAndAgain has the members die one after another, each place as often as given, and returns
-// nil at full strength.
-func againAndAgain(times int) func(ctx context.Context, c *mpicx.Comm) error {
-	return func(ctx context.Context, c *mpicx.Comm) error {
-		for {
-			all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
-			switch {
-			case err != nil:
-				if c, err = c.Replace().Get(ctx); err != nil {
-					return err
-				}
-			case slices.Min(all) == times:
-				return nil
-			case c.Rank() == slices.Index(all, slices.Min(all)):
-				mpicxtest.Die(c)
+	programs := map[string]func(ctx context.Context, c *mpicx.Comm) (any, error){
+		"Agree(-1)": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			flag, err := c.Agree(-1).Get(ctx)
+			return flag + 1, err
+		},
+		"Agree, with one bit missing at each": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			flag, err := c.Agree(0xff00 &^ (0x100 << c.Rank())).Get(ctx)
+			return flag - 0xff00&^(0x100<<c.Size()-0x100), err
+		},
+		"AgreeFailed": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			dead, err := c.AgreeFailed().Get(ctx)
+			return len(dead), err
+		},
+		"several at once, waited for in another order": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			first, second, barrier := c.Agree(1), c.AgreeFailed(), c.Barrier()
+			third := c.Agree(2)
+			return third.MustGet(ctx) - 2 + first.MustGet(ctx) - 1, errors.Join(second.Wait(ctx), barrier.Wait(ctx))
+		},
+		"a Barrier that others come to later": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			early := c.Rank() == 0
+			if early {
+				defer c.Barrier().MustWait(ctx)
 			}
-		}
+			flag, err := c.Agree(0).Get(ctx)
+			if !early {
+				defer c.Barrier().MustWait(ctx)
+			}
+			return flag, err
+		},
+		"Inter": func(ctx context.Context, c *mpicx.Comm) (any, error) {
+			if c.Size() == 1 {
+				return 0, nil
+			}
+			half := c.Split(c.Rank()%2, 0).MustGet(ctx)
+			ic := mpicx.CreateIntercomm(half, 0, c, 1-c.Rank()%2, 0).MustGet(ctx)
+			flag, err := ic.Agree(1 + c.Rank()%2).Get(ctx)
+			return flag - 2 + c.Rank()%2, err
+		},
 	}
-}
-
-// A job has its full size again after more deaths than there were ranks.
-func TestRespawnAgain(t *testing.T) {
-	require.NoError(t, runWithRespawn(t, 3, hook.Fresh, againAndAgain(10)))
-}
-
-// What makes no sense is refused.
-func TestRespawnRefused(t *testing.T) {
-	oneProcess(t)
-	none := func(context.Context, *mpicx.Comm) error { return nil }
-	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
-	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
-}
-
-// Whoever dies at whatever message: the survivors and the fresh ranks agree on who they are.
-func TestRespawnAtEveryMessage(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for n := 1; n <= 3; n++ {
-		for victim := range n + 2 {
-			t.Run(fmt.Sprintf("n%dvictim%d", n, victim), func(t *testing.T) {
-				for _, second := range []string{"", "; kill %d in replace message 1", "; kill %d in resolve message 1"} {
-					for at := 1; ; at++ {
-						plan := fmt.Sprintf("kill %d at operation %d", victim, at)
-						if n == 1 && victim > 0 {
-							break // nobody can start it
-						}
-						if second != "" {
-							plan += fmt.Sprintf(second, (victim+1)%(n+2))
-						}
-						if !recoversByPlan(t, n, plan, victim, mpicx.WithRespawn(), mostFresh(8)) {
-							break
-						}
-					}
-				}
-				for _, protocol := range []string{"replace", "resolve", "revoke", "agree", "shrink", "end"} {
-					for others := range min(n, 3) { // their deaths make a Replace necessary
-						for at := 1; ; at++ {
-							plan := fmt.Sprintf("kill %d in %s message %d", victim, protocol, at)
-							for i := range others {
-								plan += fmt.Sprintf("; kill %d at operation %d", (min(victim, n-1)+1+i)%n, 3+i)
-							}
-							if !recoversByPlan(t, n, plan, victim, mpicx.WithRespawn(), mostFresh(8)) {
-								break
+	for name, program := range programs {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				for _, n := range []int{1, 2, 3, 5} {
+					require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+						for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
+							if got, err := program(ctx, c); err != nil || got != 0 {
+								return fmt.Errorf("%d ranks: %v off, %w", n, got, err)
 							}
 						}
-					}
+						return world.Barrier().Wait(ctx)
+					}, mpicx.WithRanks(n), backend))
 				}
 			})
-		}
+		})
 	}
 }
 
-// The same with processes that are killed.
-func TestRespawnProcesses(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, plan := range []string{
-		"must kill 1 at operation 5",
-		"must kill 1 at operation 5; must kill 4 at operation 2; kill 5 in resolve message 1; kill 0 at operation 12",
-		"must kill 0 at operation 9; must kill 4 in replace message 1",
-		"must kill 1 in replace message 1; must kill 2 at operation 3",
-		"must kill 1 at operation 3; must kill 2 at operation 4; must kill 3 at operation 5",
-	} {
-		t.Run(plan, func(t *testing.T) {
-			for rank, p := range mpicxtest.RunProcessFaults(t, 4, plan, recovering, mpicx.WithRespawn()) {
-				require.True(t, p.Killed || p.Status == 0, "rank %d: status %d\n%s", rank, p.Status, p.Log) // no goroutine is left
+// Calls that differ are told to all, with both backends.
+func TestAgreeMeetsAgreeFailed(t *testing.T) {
+	oneProcess(t)
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.AgreeFailed().Wait(ctx)
+		if world.Rank() > 0 {
+			err = world.Agree(1).Wait(ctx)
+		} else if err == nil {
+			err = world.AgreeFailed().Wait(ctx)
+		}
+		if _, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(err.Error(), "the ranks call Agree") {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	})
+}
+
+// H5: an error that comes while an Agree is pending ends it with the result at all ranks, or with
+// the error at all. It may be of the communicator or of its parent, and raised by a rank that is in
+// the Agree, that has left it, or that has not come to it.
+func TestAgreeEndsAlike(t *testing.T) {
+	oneProcess(t)
+	rounds := 3000
+	if testing.Short() || buildtags.Race {
+		rounds = 300
+	}
+	const n = 4
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		rnd := seeded(t)
+		type plan struct {
+			who      int    // fails
+			pauses   [n]int // before Agree
+			then     int    // pauses after it, at who; negative: who does not call it
+			c, raise bool   // on the child instead of its parent: Agree, the error
+			test     bool   // who calls Test
+		}
+		plans := make([]plan, rounds)
+		for i := range plans {
+			p := plan{who: rnd.IntN(n), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
+			p.raise = p.c && rnd.IntN(2) > 0
+			for r := range p.pauses {
+				p.pauses[r] = rnd.IntN(10)
 			}
+			plans[i] = p
+		}
+		ends := make([][n]string, rounds)
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			both := map[bool]*mpicx.Comm{false: world, true: dup(ctx, world)}
+			for i, p := range plans {
+				c, on := both[p.c], both[p.raise]
+				failed := errors.New("fails")
+				var agreed *future.Future[int]
+				err := on.Try(ctx, func(ctx context.Context) error {
+					for range p.pauses[world.Rank()] {
+						runtime.Gosched()
+					}
+					if world.Rank() == p.who && p.then < 0 {
+						return failed
+					}
+					agreed = c.Agree(i | 1<<20)
+					if world.Rank() != p.who {
+						_ = agreed.Wait(ctx)
+						return on.Barrier().Wait(ctx)
+					}
+					for range p.then {
+						runtime.Gosched()
+						if p.test {
+							_, _ = agreed.Test()
+						}
+					}
+					return failed
+				})
+				mpicx.Throw(isA[*mpicx.PropagatedError](err))
+				flag := 0
+				if agreed != nil {
+					flag, err = agreed.Get(ctx)
+				}
+				if err == nil && flag != i|1<<20 {
+					return fmt.Errorf("round %d: flag %d", i, flag)
+				}
+				ends[i][world.Rank()] = fmt.Sprint(err)
+				// No rank is told of the next round's error before it has its Try.
+				mpicx.Throw(explain(world.TryAll(ctx, func(context.Context) error { return nil }), "round %d: TryAll", i))
+			}
+			return nil
+		}, mpicx.WithRanks(n), backend))
+		seen := make(map[bool]int)
+		for i, e := range ends {
+			for _, one := range e[1:] {
+				require.Equal(t, e[0], one, "round %d, %+v", i, plans[i])
+			}
+			seen[e[0] == "<nil>"]++
+		}
+		t.Logf("agreed %d, not agreed %d", seen[true], seen[false])
+	})
+}
+
+// An error of a sibling ends the Wait for an Agree, but not the Agree.
+func TestAgreeInATryOnASibling(t *testing.T) {
+	oneProcess(t)
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		sibling, c := dup(ctx, world), dup(ctx, world)
+		var agreed *future.Future[int]
+		err := sibling.Try(ctx, func(ctx context.Context) error {
+			switch world.Rank() {
+			case 0:
+				<-ctx.Done()
+				time.Sleep(time.Millisecond) // rank 2 waits for the verdict
+			case 1:
+				time.Sleep(time.Millisecond) // rank 2 waits in Agree
+				agreed = c.Agree(3)
+				return errors.New("lost")
+			}
+			agreed = c.Agree(3)
+			return agreed.Wait(ctx)
+		})
+		mpicx.Throw(isA[*mpicx.PropagatedError](err))
+		if flag, err := agreed.Get(ctx); flag != 3 {
+			return fmt.Errorf("Agree: %d, %w", flag, err)
+		}
+		return nil
+	})
+}
+
+// What only ulfm can do says so, not the error that the communicator had before.
+func TestWithoutULFM(t *testing.T) {
+	oneProcess(t)
+	calls := map[string]func(ctx context.Context, c *mpicx.Comm) error{
+		"Shrink":      func(ctx context.Context, c *mpicx.Comm) error { return c.Shrink().Wait(ctx) },
+		"Replace":     func(ctx context.Context, c *mpicx.Comm) error { return c.Replace().Wait(ctx) },
+		"Revoke":      func(ctx context.Context, c *mpicx.Comm) error { return c.Revoke(ctx) },
+		"Agree":       func(ctx context.Context, c *mpicx.Comm) error { return c.Agree(1).Wait(ctx) },
+		"AgreeFailed": func(ctx context.Context, c *mpicx.Comm) error { return c.AgreeFailed().Wait(ctx) },
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			check := func(err error, why string) error {
+				if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "mpicx: "+name+": it needs -tags ulfm") ||
+					!strings.HasSuffix(err.Error(), why) || corrupted(err) {
+					return fmt.Errorf("got %w", err)
+				}
+				return nil
+			}
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				if !strings.HasPrefix(name, "Agree") {
+					mpicx.Throw(check(call(ctx, world), "the black channel"))
+				}
+				c := dup(ctx, world)
+				err := c.Guard(ctx, fails(c, 1, errors.New("lost")))
+				if err == nil {
+					return errors.New("Guard: nil")
+				}
+				if c.Rank() == 1 {
+					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
+				}
+				return check(call(ctx, c), "corrupted by rank 1: lost")
+			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")))
 		})
 	}
+}
+
+// Options that need ulfm say so, once in a job.
+func TestOptionsWithoutULFM(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for said, option := range map[string]mpicx.Option{
+			"":                         mpicx.WithSpares(0),
+			"WithSpares(2): spares":    mpicx.WithSpares(2),
+			"WithRespawn: fresh ranks": mpicx.WithRespawn(),
+		} {
+			var out strings.Builder
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				return world.Barrier().Wait(ctx)
+			}, mpicx.WithRanks(3), option, backend, diagnosesTo(&out)))
+			if said == "" || strings.HasSuffix(t.Name(), "ulfm") {
+				require.Empty(t, out.String())
+			} else {
+				require.Equal(t, "mpicx: "+said+" need -tags ulfm, so this job has none\n", out.String())
+			}
+		}
+	})
 }

@@ -116,10 +116,7 @@ func TestReplaceTooFewSpares(t *testing.T) {
 		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
 			return fmt.Errorf("Replace: %v", err)
 		}
-		c, err := world.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Shrink().MustGet(ctx)
 		return c.Barrier().Wait(ctx)
 	}))
 }
@@ -298,10 +295,7 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 		Replaced    []int
 		Incarnation int
 	}
-	all, err := mpicx.AllgatherValue(c, identity{c.Replaced(), c.Incarnation()}).Get(ctx)
-	if err != nil {
-		return err
-	}
+	all := mpicx.AllgatherValue(c, identity{c.Replaced(), c.Incarnation()}).MustGet(ctx)
 	for r, who := range all {
 		if !slices.Equal(who.Replaced, c.Replaced()) || slices.Contains(c.Replaced(), r) && who.Incarnation == 0 {
 			return fmt.Errorf("%v was replaced, says rank %d, and %v, says rank %d, of incarnation %d", c.Replaced(), c.Rank(), who.Replaced, r, who.Incarnation)
@@ -310,56 +304,56 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 	return nil
 }
 
-// Whoever dies at whatever message, workers and spares, one and two at a time: the survivors
-// agree on who they are, all have the same size, and nobody has somebody else's place.
+// Whoever dies at whatever message, workers and those that wait for a place, one and more at a
+// time: the survivors agree on who they are, all have the same size, and nobody has somebody
+// else's place.
 func TestReplaceAtEveryMessage(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {
 			for victim := range n + k {
 				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
-					for _, second := range []string{"", "; kill %d in replace message 1", "; kill %d in resolve message 1"} {
-						for at := 1; ; at++ {
-							plan := fmt.Sprintf("kill %d at operation %d", victim, at)
-							if second != "" {
-								plan += fmt.Sprintf(second, (victim+1)%(n+k))
-							}
-							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
-								break
-							}
-						}
-					}
-					for _, protocol := range []string{"replace", "resolve", "revoke", "agree", "shrink", "end"} {
-						for at := 1; ; at++ {
-							// the other one makes a Replace necessary
-							plan := fmt.Sprintf("kill %d in %s message %d", victim, protocol, at)
-							if n > 1 {
-								plan += fmt.Sprintf("; kill %d at operation 3", (victim+1)%n)
-							}
-							if !recoversByPlan(t, n, plan, victim, mpicx.WithSpares(k)) {
-								break
-							}
-						}
-					}
+					replaceAtEveryMessage(t, n, n+k, victim, min(n-1, 1), mpicx.WithSpares(k))
 				})
+			}
+		}
+		for victim := range n + 2 {
+			t.Run(fmt.Sprintf("n%dvictim%d", n, victim), func(t *testing.T) {
+				for others := range min(n, 3) { // their deaths make a Replace necessary
+					if n < 4 {
+						replaceAtEveryMessage(t, n, n+2, victim, others, mpicx.WithRespawn(), mostFresh(8))
+					}
+				}
+			})
+		}
+	}
+}
+
+// replaceAtEveryMessage has the victim die, in a job of n ranks and all processes, at each of its
+// operations, and at each message of the protocols after others have died.
+func replaceAtEveryMessage(t *testing.T, n, all, victim, others int, opts ...mpicx.Option) {
+	plans := []string{"kill %d at operation %d"}
+	for _, protocol := range []string{"replace", "resolve"} {
+		plans = append(plans, plans[0]+fmt.Sprintf("; kill %d in %s message 1", (victim+1)%all, protocol))
+	}
+	for _, protocol := range []string{"replace", "resolve", "revoke", "agree", "shrink", "end"} {
+		plan := "kill %d in " + protocol + " message %d"
+		for i := range others {
+			plan += fmt.Sprintf("; kill %d at operation %d", (min(victim, n-1)+1+i)%n, 3+i)
+		}
+		plans = append(plans, plan)
+	}
+	for _, plan := range plans {
+		for at, died := 1, true; died; at++ {
+			died = slices.Contains(mpicxtest.RunFaults(t, n, fmt.Sprintf(plan, victim, at), recovering, opts...), victim)
+			if t.Failed() {
+				t.FailNow()
 			}
 		}
 	}
 }
 
-// recoversByPlan says whether victim died.
-func recoversByPlan(t *testing.T, n int, plan string, victim int, opts ...mpicx.Option) bool {
-	t.Helper()
-	killed := mpicxtest.RunFaults(t, n, plan, recovering, opts...)
-	if t.Failed() {
-		t.FailNow()
-	}
-
-	return slices.Contains(killed, victim)
-}
-
-// The same with processes that are killed.
+// The same with processes that are killed. Where fresh ranks take the places, no goroutine is left.
 func TestReplaceProcesses(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, plan := range []string{
@@ -370,4 +364,34 @@ func TestReplaceProcesses(t *testing.T) {
 	} {
 		t.Run(plan, func(t *testing.T) { mpicxtest.RunProcessFaults(t, 6, plan, recovering, mpicx.WithSpares(2)) })
 	}
+	for _, plan := range []string{
+		"must kill 1 at operation 5; must kill 4 at operation 2; kill 5 in resolve message 1; kill 0 at operation 12",
+		"must kill 0 at operation 9; must kill 4 in replace message 1",
+		"must kill 1 in replace message 1; must kill 2 at operation 3",
+		"must kill 1 at operation 3; must kill 2 at operation 4; must kill 3 at operation 5",
+	} {
+		t.Run("respawn, "+plan, func(t *testing.T) {
+			for rank, p := range mpicxtest.RunProcessFaults(t, 4, plan, recovering, mpicx.WithRespawn()) {
+				require.True(t, p.Killed || p.Status == 0, "rank %d: status %d\n%s", rank, p.Status, p.Log)
+			}
+		})
+	}
+}
+
+func mostFresh(n int) mpicx.Option {
+	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.MostFresh = n })
+}
+
+func runWithRespawn(t *testing.T, ranks, most int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
+	t.Helper()
+	oneProcess(t)
+	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend[mpicx.Option]("ulfm"))
+}
+
+// What makes no sense is refused.
+func TestRespawnRefused(t *testing.T) {
+	oneProcess(t)
+	none := func(context.Context, *mpicx.Comm) error { return nil }
+	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
+	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
 }

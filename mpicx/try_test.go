@@ -22,12 +22,12 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A nested Try handles its error, and the outer one goes on with a context that
-// has not ended.
+// A nested Try handles its error, and the outer one continues with a context that has not ended. An
+// error that wraps the one which the inner Try has returned is a new one.
 func TestNestedTry(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		return world.Try(ctx, func(ctx context.Context) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
 			inner := world.Try(ctx, func(ctx context.Context) error {
 				if world.Rank() == 1 {
 					settle()
@@ -43,33 +43,16 @@ func TestNestedTry(t *testing.T) {
 			if ctx.Err() != nil {
 				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
 			}
-			return exchange(ctx, world, 0)
-		})
-	})
-}
-
-// An error that wraps one of before, which a Try has returned, is a new one.
-func TestWrappedAfterRecovery(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			inner := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				return world.Barrier().Wait(ctx)
-			})
-			mpicx.Throw(propagated(inner, 107))
+			mpicx.Throw(exchange(ctx, world, 0))
 			if world.Rank() == 2 {
 				settle()
 				return fmt.Errorf("recovery failed: %w", inner)
 			}
 			return world.Barrier().Wait(ctx)
 		})
-		p, is := err.(*mpicx.PropagatedError)
-		if !is || len(p.Failures) != 1 || p.Failures[0].Rank != 2 || !strings.HasPrefix(p.Failures[0].Message, "recovery failed: mpicx: error propagated from rank 1") {
-			return fmt.Errorf("got %v", err)
+		mpicx.Throw(failedAt(err, 2))
+		if !strings.Contains(err.Error(), "recovery failed: mpicx: error propagated from rank 1") {
+			return fmt.Errorf("got %w", err)
 		}
 		return exchange(ctx, world, 0)
 	})
@@ -128,65 +111,12 @@ func TestTryAll(t *testing.T) {
 	})
 }
 
-// Try without an error gets one of a peer that came before it left.
-func TestTrySuccessThenError(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				return &placeError{0, 0}
-			}
-			<-ctx.Done()
-			return nil
-		})
-		return propagated(err, 100)
-	})
-}
-
-// Several goroutines of a rank signal: each gets an error, and all failures are
-// in verdicts, once.
-func TestSignalsOfOneRank(t *testing.T) {
-	const goroutines, n = 8, 3
-	seen := run(t, n, func(ctx context.Context, world *mpicx.Comm) (map[int]int, error) {
-		var mu sync.Mutex
-		codes := make(map[int]int)
-		count := func(err error) error {
-			p, is := errors.AsType[*mpicx.PropagatedError](err)
-			if !is {
-				return fmt.Errorf("got %v", err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, f := range p.Failures {
-				codes[f.Code] = 1
-			}
-			return nil
-		}
-		var wg sync.WaitGroup
-		errs := make([]error, goroutines)
-		for g := range goroutines {
-			wg.Go(func() { errs[g] = count(world.SignalError(ctx, 1+100*world.Rank()+g)) })
-		}
-		wg.Wait()
-		mpicx.Throw(errors.Join(errs...))
-		for { // what nobody has waited for
-			err := world.TryAll(ctx, func(context.Context) error { return nil })
-			if err == nil {
-				break
-			}
-			mpicx.Throw(count(err))
-		}
-		return codes, exchange(ctx, world, 0)
-	})
-	for r := range n {
-		require.Len(t, seen[r], n*goroutines, "rank %d: %v", r, seen[r])
-	}
-}
-
 // Ranks that only poll take part in resolving.
 func TestPolling(t *testing.T) {
 	fakeTime(t)
-	polls := map[string]func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error{
-		"Test": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
+	type look = func(ctx context.Context, f future.Waiter) error
+	for name, poll := range map[string]look{
+		"Test": func(_ context.Context, f future.Waiter) error {
 			for {
 				if done, err := f.Test(); done {
 					return err
@@ -194,25 +124,12 @@ func TestPolling(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 		},
-		"Done": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
-			<-f.Done()
-			return f.Wait(ctx)
+		"Done": waysToLook["Done"], "WaitAny": waysToWait["WaitAny"],
+		"WaitAll": func(ctx context.Context, f future.Waiter) error {
+			never, _ := future.New[int]()
+			return future.WaitAll(ctx, f, never)
 		},
-		"Err": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
-			for c.Err() == nil {
-				time.Sleep(time.Second)
-			}
-			return f.Wait(ctx)
-		},
-		"WaitAny": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
-			_, err := future.WaitAny(ctx, f, mpicx.Recv(c, []int{0}, 0, 2))
-			return err
-		},
-		"WaitAll": func(ctx context.Context, f *future.Future[mpicx.Status], c *mpicx.Comm) error {
-			return future.WaitAll(ctx, mpicx.Recv(c, []int{0}, 0, 2), f)
-		},
-	}
-	for name, poll := range inOrder(polls) {
+	} {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				var err error
@@ -220,7 +137,7 @@ func TestPolling(t *testing.T) {
 					settle()
 					err = world.SignalError(ctx, 4)
 				} else {
-					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1), world)
+					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1))
 				}
 				mpicx.Throw(propagated(err, 4))
 				return exchange(ctx, world, 0)
@@ -233,10 +150,8 @@ func TestPolling(t *testing.T) {
 func TestClose(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		c, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		c := world.Dup().MustGet(ctx)
+		var err error
 		if world.Rank() == 1 {
 			settle()
 			err = c.SignalError(ctx, 2)
@@ -381,22 +296,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// counting counts the messages that each rank sends on error channels.
-type counting struct {
-	transport.Comm
-	sent *atomic.Int64
-}
-
-func (c counting) Sub(name transport.Name, members []int) (transport.Comm, error) {
-	sub, err := c.Comm.Sub(name, members)
-	if err != nil {
-		return nil, err
-	}
-	return counting{sub, c.sent}, nil
-}
-
-func (c counting) Listen(l transport.Listener) { c.Comm.Listen(&countingListener{l, c.sent}) }
-
+// countingListener counts the messages that a rank sends on error channels.
 type countingListener struct {
 	transport.Listener
 	sent *atomic.Int64
@@ -417,12 +317,9 @@ func TestP6Messages(t *testing.T) {
 		sent := make([]atomic.Int64, n)
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
-			part, err := world.Split(me%2, 0).Get(ctx)
-			if err != nil {
-				return err
-			}
+			part := world.Split(me%2, 0).MustGet(ctx)
 			setUp := sent[me].Load() // with the ULFM backend, all agree that all have one
-			err = world.Guard(ctx, func(ctx context.Context) error {
+			err := world.Guard(ctx, func(ctx context.Context) error {
 				return world.Try(ctx, func(ctx context.Context) error {
 					for range 3 {
 						mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
@@ -457,8 +354,154 @@ func TestP6Messages(t *testing.T) {
 				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
 			}
 			return nil
-		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm {
-			return counting{t, &sent[t.Rank()]}
+		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
+			return &listening{c, func(_ transport.Comm, l transport.Listener) transport.Listener {
+				return &countingListener{l, &sent[c.Rank()]}
+			}}
 		})))
 	}
+}
+
+// P1: whatever was pending ends, or the Barrier after it, and each rank gets the error once.
+func TestP1WhateverWasPending(t *testing.T) {
+	for _, n := range fitting(2, 5) {
+		calls := append([]callee{
+			{"Recv", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), 0, 1) }},
+			{"Recv any", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), mpicx.AnySource, mpicx.AnyTag) }},
+			{"RecvSlice", func(p place) waiter { return mpicx.RecvSlice[int](p.Comm, 0, 1) }},
+			{"RecvValue", func(p place) waiter { return mpicx.RecvValue[string](p.Comm, 0, 1) }},
+			{"Ssend", func(p place) waiter { return mpicx.Ssend(p.Comm, []int{1}, 0, 1) }},
+			{"long Send", func(p place) waiter { return mpicx.Send(p.Comm, make([]int, 10000), 0, 1) }},
+			{"Sendrecv", func(p place) waiter { return mpicx.Sendrecv(p.Comm, make([]int, 9), 0, 1, make([]int, 9), 0, 2) }},
+			{"Probe", func(p place) waiter { return mpicx.Probe[int](p.Comm, 0, 1) }},
+		}, callees(n)...)
+		for _, call := range calls {
+			if call.text == "Close" || call.text == "CreateIntercomm" {
+				continue // the world is not closed, and what has no two groups is refused
+			}
+			t.Run(fmt.Sprintf("%s/%d", call.text, n), func(t *testing.T) {
+				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+					if world.Rank() == 0 {
+						mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
+						return exchange(ctx, world, 0)
+					}
+					begun := call.begin(place{Comm: world})
+					err := begun.Wait(ctx)
+					if err == nil { // it has not needed rank 0
+						err = world.Barrier().Wait(ctx)
+					}
+					mpicx.Throw(propagated(err, 7))
+					if f, ok := begun.(future.Waiter); ok {
+						if done, _ := f.Test(); !done {
+							return errors.New("the future is not done")
+						}
+					}
+					return exchange(ctx, world, 0)
+				})
+			})
+		}
+	}
+}
+
+// P4: a future that was done keeps its result; one that was pending ends with the
+// verdict, its buffer free: see also TestF4.
+func TestP4DoneKeepsPendingEnds(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		me, peer := world.Rank(), 1-world.Rank()
+		got := []int{0}
+		done := mpicx.Recv(world, got, peer, 1)
+		mpicx.Send(world, []int{5 + peer}, peer, 1).MustWait(ctx)
+		<-done.Done()
+		pending := mpicx.Recv(world, []int{0}, peer, 2)
+		if me == 0 {
+			world.Barrier().MustWait(ctx)
+			mpicx.Throw(propagated(world.SignalError(ctx, 3), 3))
+		} else {
+			if err := world.Barrier().Wait(ctx); err == nil {
+				err = pending.Wait(ctx)
+				mpicx.Throw(propagated(err, 3))
+			}
+		}
+		for range 3 {
+			if s, err := done.Get(ctx); err != nil || s.Count != 1 || s.Source != peer || got[0] != 5+me {
+				return fmt.Errorf("done: %v %v %v", s, err, got)
+			}
+			if isDone, err := pending.Test(); !isDone || propagated(err, 3) != nil {
+				return fmt.Errorf("pending: %v %v", isDone, err)
+			}
+		}
+		return nil
+	})
+}
+
+// P7: a Wait that finds its operation done and an error not yet reported reports
+// the error; the next Wait has the message.
+func TestP7ErrorBeforeMessage(t *testing.T) {
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Send(world, []int{42}, 1, 1).MustWait(ctx)
+			return propagated(world.SignalError(ctx, 3), 3)
+		}
+		got := []int{0}
+		f := mpicx.Recv(world, got, 0, 1)
+		<-f.Done()
+		time.Sleep(time.Second) // fake: the error is here
+		for done := false; !done; {
+			var err error
+			if done, err = f.Test(); done {
+				mpicx.Throw(propagated(err, 3))
+			}
+		}
+		if s, err := f.Get(ctx); err != nil || got[0] != 42 || s.Count != 1 {
+			return fmt.Errorf("the message is lost: %v %v %v", got, s, err)
+		}
+		return nil
+	})
+	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Send(world, []int{42}, 1, 1)
+			return propagated(world.SignalError(ctx, 3), 3)
+		}
+		time.Sleep(time.Second)
+		f := mpicx.Recv(world, []int{0}, 0, 1)
+		return propagated(f.Wait(ctx), 3)
+	})
+}
+
+// P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a
+// future that WaitAny has returned. The rank has then joined the round (P2), so the error comes,
+// and after it the result.
+func TestP7TestAfterWaitAny(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		switch world.Rank() {
+		case 1:
+			mpicx.Send(world, []int{42}, 0, 1).MustWait(ctx)
+			time.Sleep(time.Second)
+			return propagated(world.SignalError(ctx, 3), 3)
+		case 2: // computes, and so delays the verdict
+			time.Sleep(3 * time.Second)
+			return propagated(world.Barrier().Wait(ctx), 3)
+		}
+		got := []int{0}
+		never, f := mpicx.Recv(world, []int{0}, 2, 1), mpicx.Recv(world, got, 1, 1)
+		if i, err := future.WaitAny(ctx, never, f); i != 1 || err != nil {
+			return fmt.Errorf("WaitAny: %d %v", i, err)
+		}
+		if done, err := f.Test(); !done || err != nil {
+			return fmt.Errorf("before the error: %v %v", done, err)
+		}
+		time.Sleep(2 * time.Second) // the notice is here
+		if done, err := f.Test(); done || err != nil {
+			return fmt.Errorf("while the error is on its way: %v %v", done, err)
+		}
+		time.Sleep(2 * time.Second) // the verdict is here
+		if done, err := f.Test(); !done || propagated(err, 3) != nil {
+			return fmt.Errorf("after the verdict: %v %v", done, err)
+		}
+		if done, err := f.Test(); !done || err != nil || got[0] != 42 {
+			return fmt.Errorf("the message is lost: %v %v %v", done, err, got)
+		}
+		return nil
+	})
 }

@@ -192,10 +192,7 @@ func TestDeathWhileSplitting(t *testing.T) {
 func TestDeathInFamily(t *testing.T) {
 	propagating(t, 6, func(ctx context.Context, world *mpicx.Comm) error {
 		me := world.Rank()
-		part, err := world.Split(me%2, 0).Get(ctx)
-		if err != nil {
-			return err
-		}
+		part := world.Split(me%2, 0).MustGet(ctx)
 		mpicx.Throw(meet(ctx, world, -1))
 		if me == 4 {
 			mpicxtest.Die(world)
@@ -204,12 +201,11 @@ func TestDeathInFamily(t *testing.T) {
 			if err := corruptedBy(part.Barrier().Wait(ctx), 2); err != nil { // rank 2 of its part
 				return err
 			}
-			if part, err = part.Shrink().Get(ctx); err != nil {
-				return err
-			}
+			part = part.Shrink().MustGet(ctx)
 		}
 		mpicx.Throw(exchange(ctx, part, 0))
-		if err = meet(ctx, world, 4); err == nil { // else another is there already
+		err := meet(ctx, world, 4)
+		if err == nil { // else another is there already
 			err = world.Barrier().Wait(ctx)
 		}
 		mpicx.Throw(corruptedBy(err, 4))

@@ -186,10 +186,7 @@ func TestH4Revoke(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 8, 33} {
 		mortal(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
-			dup, err := world.Dup().Get(ctx)
-			if err != nil {
-				return err
-			}
+			dup := world.Dup().MustGet(ctx)
 			if err := dup.Barrier().Wait(ctx); err != nil { // else the revoke may come before the agreement on dup
 				return err
 			}

@@ -81,6 +81,15 @@ func deadIsOrNil(world *mpicx.Comm, ctx context.Context) error {
 	return deadIs(mpicx.Recv(world, []int{0}, 1, 9).Wait(ctx), 1)
 }
 
+// shrinks has Shrink make a communicator of so many ranks, which works.
+func shrinks(ctx context.Context, world *mpicx.Comm, size int) error {
+	small, err := world.Shrink().Get(ctx)
+	if err != nil || small.Size() != size {
+		return fmt.Errorf("%v %w", small, err)
+	}
+	return exchange(ctx, small, 0)
+}
+
 // meet lets no living rank go on before all have come, by messages between each
 // two.
 func meet(ctx context.Context, c *mpicx.Comm, dead int) error {
@@ -236,10 +245,6 @@ func TestUnwindAndShrink(t *testing.T) {
 		if err != nil || flag != -1<<4 {
 			return fmt.Errorf("agreed on %b, %w", flag, err)
 		}
-		small, err := world.Shrink().Get(ctx)
-		if err != nil || small.Size() != 4 {
-			return fmt.Errorf("%v %w", small, err)
-		}
-		return exchange(ctx, small, 0)
+		return shrinks(ctx, world, 4)
 	})
 }

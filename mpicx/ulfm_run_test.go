@@ -46,11 +46,7 @@ func TestReturningIsDying(t *testing.T) {
 			return nil
 		}
 		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx), 1))
-		small, err := world.Shrink().Get(ctx)
-		if err != nil || small.Size() != 2 {
-			return fmt.Errorf("%v %w", small, err)
-		}
-		return exchange(ctx, small, 0)
+		return shrinks(ctx, world, 2)
 	})
 	t.Run("agree", func(t *testing.T) { // nobody waits for it by a message
 		mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
@@ -58,11 +54,7 @@ func TestReturningIsDying(t *testing.T) {
 				return nil
 			}
 			mpicx.Throw(deadIs(world.Agree(1).Wait(ctx), 0, 2))
-			small, err := world.Shrink().Get(ctx)
-			if err != nil || small.Size() != 2 {
-				return fmt.Errorf("%v %w", small, err)
-			}
-			return exchange(ctx, small, 0)
+			return shrinks(ctx, world, 2)
 		})
 	})
 	if mpicx.Backend != "ulfm" {
@@ -76,11 +68,7 @@ func TestReturningIsDying(t *testing.T) {
 		if err := world.Barrier().Wait(ctx); corruptedBy(err, 2) != nil || len(err.(*mpicx.CommCorruptedError).Failures) != 1 {
 			return fmt.Errorf("got %w", err)
 		}
-		small, err := world.Shrink().Get(ctx)
-		if err != nil || small.Size() != 3 {
-			return fmt.Errorf("%v %w", small, err)
-		}
-		return small.Close(ctx)
+		return shrinks(ctx, world, 3)
 	}, mpicx.WithRanks(4))
 	var p *mpicx.PanicError
 	require.ErrorAs(t, err, &p)
@@ -133,13 +121,11 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 func TestIntercommOtherGroupDies(t *testing.T) {
 	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		solver, bridge, remoteLeader := beside(ctx, world, 3)
-		ic, err := mpicx.CreateIntercomm(solver, 0, bridge, remoteLeader, 3).Get(ctx)
-		if err != nil {
-			return err
-		}
+		ic := mpicx.CreateIntercomm(solver, 0, bridge, remoteLeader, 3).MustGet(ctx)
 		if world.Rank() >= 3 {
 			mpicxtest.Die(world)
 		}
+		var err error
 		for err == nil {
 			err = mpicx.InterBcast(ic, []int{1}, ic.Own(0)).Wait(ctx)
 		}
@@ -153,10 +139,7 @@ func TestIntercommOtherGroupDies(t *testing.T) {
 func TestIntercommRepairs(t *testing.T) {
 	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
 		local, bridge, remoteLeader := beside(ctx, world, 2)
-		ic, err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).Get(ctx)
-		if err != nil {
-			return err
-		}
+		ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).MustGet(ctx)
 		flags := []int{-3, 7, -1 << 20, -2, -4}                                            // by rank of world
 		others := map[bool]int{true: -1 << 20 & -2 & -4, false: -3 & 7}[remoteLeader == 2] // of whose flags
 		if got, err := ic.Agree(flags[world.Rank()]).Get(ctx); err != nil || got != others {
@@ -168,7 +151,7 @@ func TestIntercommRepairs(t *testing.T) {
 		if world.Rank() == 1 || world.Rank() == 3 {
 			mpicxtest.Die(world)
 		}
-		_, err = ic.Agree(flags[world.Rank()]).Get(ctx)
+		_, err := ic.Agree(flags[world.Rank()]).Get(ctx)
 		if dead, ok := errors.AsType[*mpicx.ProcFailedError](err); !ok || dead.Flag|3 != map[bool]int{true: -1 << 20 & -4, false: -3}[remoteLeader == 2]|3 {
 			return fmt.Errorf("Agree with dead ranks: %+v", err)
 		}
@@ -176,10 +159,7 @@ func TestIntercommRepairs(t *testing.T) {
 		if slices.Sort(own); !slices.Equal(append(own, remote...), []int{1, 1}) {
 			return fmt.Errorf("dead are %v and %v", own, remote)
 		}
-		small, err := ic.Shrink().Get(ctx)
-		if err != nil {
-			return err
-		}
+		small := ic.Shrink().MustGet(ctx)
 		sum := []int{0}
 		err = mpicx.InterAllreduce(small, []int{1}, sum, mpicx.Sum).Wait(ctx) // of which some are dead by the time others have it
 		if err != nil && !procFailed(err) || err == nil && sum[0] != small.RemoteSize() || small.Size()+small.RemoteSize() != 3 {
