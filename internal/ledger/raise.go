@@ -1,8 +1,8 @@
 package ledger
 
 // Raise gives every rank a verdict with an error of this rank. It returns nil if it raises
-// nothing, because c is broken or closed, this process has died or the job is over. With r.Corrupt the rank
-// unwinds (C1), which it does at most once.
+// nothing, because c is broken or closed, this process has died or the job is over. With
+// r.Corrupt the rank unwinds (C1), which it does at most once.
 func (c *Comm) Raise(r *Raised) *Raised {
 	l := c.ledger
 	if c.Broken() || c.closed || l.dead || l.ended || r.Corrupt && c.unwound {
