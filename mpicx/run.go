@@ -289,7 +289,7 @@ func (c *Comm) end(failed bool) {
 func (c *Comm) finish() {
 	p := c.proc
 	p.stage.Store(stageOver)
-	p.feed(p.ledger.End)
+	p.feed(func() { p.ledger.End(p.driver == nil) })
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
 		p.driver.OnFailure(nil)
 		return

@@ -39,7 +39,7 @@ type Ledger struct {
 	made    int    // number of scopes opened and communicators made
 	dead    bool   // this process has died: it takes no further part
 	over    bool   // the program has ended: operations that begin now are late
-	ended   bool   // the job is over: no round is open any more
+	ended   bool   // the job is over everywhere: no round is open any more
 	leaving bool   // the process may end, when all that it has raised is resolved
 	gone    bool   // Leave was pushed
 

@@ -1,5 +1,7 @@
 package ledger
 
+import "slices"
+
 // Raise gives every rank a verdict with an error of this rank. It returns nil if it raises
 // nothing, because c is broken or closed, this process has died or the job is over. With
 // r.Corrupt the rank unwinds (C1), which it does at most once.
@@ -35,9 +37,7 @@ func (c *Comm) submit(r *Raised) {
 
 // Told says whether r is resolved, and its verdict may be told, or r has none because the job is
 // over.
-func (c *Comm) Told(r *Raised) bool {
-	return (r.Verdict != nil || c.ledger.ended) && !c.isMoving()
-}
+func (c *Comm) Told(r *Raised) bool { return !slices.Contains(c.raised, r) && !c.isMoving() }
 
 // Lose gives every rank a verdict, because this rank needs a dead process.
 func (c *Comm) Lose() {
@@ -79,9 +79,10 @@ func (l *Ledger) Leave() {
 	l.Answer()
 }
 
-// End says that the job is over. No round ends any more, and none begins.
-func (l *Ledger) End() {
-	l.ended, l.held = true, nil
+// End says that the job is over here, so operations end. If it is over everywhere, no round ends any
+// more, and none begins. Otherwise the rank still takes part in those of its peers.
+func (l *Ledger) End(everywhere bool) {
+	l.ended, l.held = everywhere, nil
 	for _, c := range l.world.Family() {
 		c.open, c.fatal, c.joined, c.losing, c.raised, c.unsubmitted, c.frozen = false, false, false, false, nil, nil, 0
 		l.paid(c)

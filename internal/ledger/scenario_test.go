@@ -158,7 +158,7 @@ var verbs = map[string]func(s *script){
 	// everywhere NAME: all members have their sides of it, or will.
 	"everywhere": func(s *script) { s.on().Everywhere() },
 	// end-of-job: no round ends any more.
-	"end-of-job": func(s *script) { s.End() },
+	"end-of-job": func(s *script) { s.End(true) },
 	// notice NAME by=R [corrupt]: the channel says that a round is open.
 	"notice": func(s *script) {
 		c := s.on()

@@ -237,7 +237,7 @@ var tableEvents = []struct {
 		{"`Leave`", func(s *subject) { s.Leave(); s.left = true }, func(s *subject) bool { return !s.left }, false},
 		{"`Go`", func(s *subject) { s.Go() }, func(s *subject) bool { return s.left }, false},
 		{"`Die`", func(s *subject) { s.Die() }, func(s *subject) bool { return !s.dead }, false},
-		{"`End`", func(s *subject) { s.End() }, nil, false},
+		{"`End`", func(s *subject) { s.End(true) }, nil, false},
 		{"`Fail`", func(s *subject) { s.child.Fail() }, nil, false},
 	}},
 }
