@@ -120,6 +120,8 @@ func TestClosedCommunicator(t *testing.T) {
 		mpicx.Throw(allSay(ctx, dup, what))
 		mpicx.Throw(isMPIError(dup.Signal(ctx, errors.New("some")), "Signal", mpicx.ClassComm, what))
 		mpicx.Throw(isMPIError(dup.Err(), "Err", mpicx.ClassComm, what))
+		mpicx.Throw(isMPIError(dup.Agree(1).Wait(ctx), "Agree", mpicx.ClassComm, what))
+		mpicx.Throw(isMPIError(dup.Shrink().Wait(ctx), "Shrink", mpicx.ClassComm, what))
 		mpicx.Throw(isMPIError(dup.Close(ctx), "Close", mpicx.ClassComm, what+" already"))
 		if v, err := got.Get(ctx); err != nil || sent.Wait(ctx) != nil || !slices.Equal(v, []int{7}) {
 			return fmt.Errorf("what was done before: %v, %v", v, err)

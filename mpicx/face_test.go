@@ -139,20 +139,6 @@ func TestWaitsBesideAReduction(t *testing.T) {
 	})
 }
 
-// An error handler that does not exist is refused, and the communicator keeps its own.
-func TestSetErrhandlerToNone(t *testing.T) {
-	mpicxtest.Run(t, 1, func(_ context.Context, world *mpicx.Comm) error {
-		world.SetErrhandler(mpicx.ErrorsReturn)
-		for _, h := range []mpicx.Errhandler{-1, 2, 99} {
-			requireThrown(t, fmt.Sprintf("SetErrhandler: error handler %d, expected ErrorsPropagate (0) or ErrorsReturn (1)", h), func() { world.SetErrhandler(h) })
-		}
-		if h := world.Errhandler(); h != mpicx.ErrorsReturn {
-			return fmt.Errorf("error handler %d", h)
-		}
-		return nil
-	})
-}
-
 // A nil context or function is an argument like others: nothing has been told or begun.
 func TestNilArguments(t *testing.T) {
 	oneProcess(t)

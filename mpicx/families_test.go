@@ -152,25 +152,6 @@ func TestD2CreationEndsBeforeTheParentsRound(t *testing.T) {
 	})
 }
 
-// An error names the operation that it is of, on a closed communicator too, and the option that
-// is nil.
-func TestErrorsNameWhatIsWrong(t *testing.T) {
-	oneProcess(t)
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		child := dup(ctx, world)
-		mpicx.Throw(child.Close(ctx))
-		for op, err := range map[string]error{"Agree": child.Agree(1).Wait(ctx), "Shrink": child.Shrink().Wait(ctx)} {
-			if m, ok := errors.AsType[*mpicx.MPIError](err); !ok || m.Op != op {
-				return fmt.Errorf("%s: got %w", op, err)
-			}
-		}
-		return nil
-	}, mpicx.WithRanks(2))
-	require.NoError(t, err)
-	err = mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithRanks(1), nil)
-	require.ErrorContains(t, err, "option 1 is nil")
-}
-
 // The C shim reports a class by its place in a list of its own: that is this package's.
 func TestClassesOfTheShim(t *testing.T) {
 	shim, err := os.ReadFile("../internal/transport/mpi/shim.h")
@@ -244,12 +225,7 @@ func TestClassesOnTheirWay(t *testing.T) {
 		} {
 			c := dup(ctx, world)
 			for _, scope := range []func(context.Context, func(context.Context) error) error{c.Try, c.TryAll, c.Guard} {
-				err := scope(ctx, func(ctx context.Context) error {
-					if c.Rank() == 1 {
-						return test.fail()
-					}
-					return c.Barrier().Wait(ctx)
-				})
+				err := scope(ctx, fails(c, 1, test.fail()))
 				var failures []mpicx.Failure
 				if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
 					failures = p.Failures

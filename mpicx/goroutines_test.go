@@ -231,44 +231,6 @@ func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
 	})
 }
 
-// Goroutines that ask later than the next Try begins get the error of their own. They take none of a later Try
-// between its looks, which would leave their rank a Try behind.
-func TestAskersKeepTheErrorOfTheirTry(t *testing.T) {
-	oneProcess(t)
-	const rounds = 1000
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			var askers errgroup.Group
-			for k := range rounds {
-				own := fmt.Sprint("error ", k)
-				err := world.Try(ctx, func(ctx context.Context) error {
-					recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
-					askers.Go(func() error {
-						for {
-							done, err := recv.Test()
-							if err != nil && !strings.HasSuffix(err.Error(), own) {
-								return fmt.Errorf("round %d: Test: %w", k, err)
-							}
-							if done || err != nil {
-								return nil
-							}
-							runtime.Gosched()
-						}
-					})
-					if world.Rank() == k%world.Size() {
-						return errors.New(own)
-					}
-					return recv.Wait(ctx)
-				})
-				if !strings.HasSuffix(fmt.Sprint(err), own) {
-					return fmt.Errorf("round %d: Try: %w", k, err)
-				}
-			}
-			return askers.Wait()
-		}, mpicx.WithRanks(4), backend))
-	})
-}
-
 // A rank that looks for errors until it has one has consented to no other (P2): what it raises next is in the same
 // verdict as what others do.
 func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {

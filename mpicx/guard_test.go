@@ -80,26 +80,6 @@ func TestTryAllInATryOnASibling(t *testing.T) {
 	})
 }
 
-// A rank calls a Barrier that the others forget. They wait in TryAll, and are told so, by whom the
-// messages reach first; or the error that this rank has in the end.
-func TestTryAllOfABarrierTooMany(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			if world.Rank() > 0 {
-				return nil
-			}
-			short, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			if err := world.Barrier().Wait(short); err != nil {
-				return errors.New("nobody comes")
-			}
-			return errors.New("the Barrier of one rank has ended")
-		})
-		require.Regexp(t, `rank 0: nobody comes|Barrier at rank 0, TryAll at rank \d`, fmt.Sprint(err))
-		return nil
-	})
-}
-
 // stopping is a logger that stops when rank 0 learns of a death.
 type stopping struct {
 	slog.Handler

@@ -120,11 +120,15 @@ func TestFprintfFails(t *testing.T) {
 	})
 }
 
-// Errhandler returns the handler that was set. A derived communicator begins with its parent's.
+// Errhandler returns the handler that was set. A derived communicator begins with its parent's. One
+// that does not exist is refused.
 func TestErrhandler(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
 		before := c.Errhandler()
 		c.SetErrhandler(mpicx.ErrorsReturn)
+		for _, h := range []mpicx.Errhandler{-1, 2, 99} {
+			requireThrown(t, fmt.Sprintf("SetErrhandler: error handler %d, expected ErrorsPropagate (0) or ErrorsReturn (1)", h), func() { c.SetErrhandler(h) })
+		}
 		made := c.Dup().MustGet(ctx)
 		c.SetErrhandler(mpicx.ErrorsPropagate)
 		if before != mpicx.ErrorsPropagate || made.Errhandler() != mpicx.ErrorsReturn || c.Errhandler() != mpicx.ErrorsPropagate {

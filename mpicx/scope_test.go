@@ -254,47 +254,6 @@ func TestTryAllWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// An error of a derived communicator, and one of its ancestor, in a TryAll on each: whichever comes
-// first, all ranks are in step afterwards.
-func TestTryAllOnTwoCommunicators(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		var row *mpicx.Comm
-		require.NoError(t, world.TryAll(ctx, func(ctx context.Context) error {
-			row = world.Split(world.Rank()/2, 0).MustGet(ctx)
-			return nil
-		}))
-		for k := range 300 {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				err := row.TryAll(ctx, func(ctx context.Context) error {
-					switch world.Rank() {
-					case 0:
-						return errors.New("row")
-					case 3:
-						for range k % 30 {
-							runtime.Gosched()
-						}
-						return world.Signal(ctx, errors.New("world"))
-					}
-					return row.Barrier().Wait(ctx)
-				})
-				if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok && p.Of(row) {
-					return nil
-				}
-				return err
-			})
-			require.EqualError(t, err, "mpicx: error propagated from rank 3: world")
-			sum := []int{k}
-			require.NoError(t, world.TryAll(ctx, func(ctx context.Context) error {
-				return row.TryAll(ctx, func(ctx context.Context) error {
-					return mpicx.Allreduce(row, sum, sum, mpicx.Sum).Wait(ctx)
-				})
-			}))
-			require.Equal(t, 2*k, sum[0])
-		}
-		return nil
-	})
-}
-
 // What a rank begins after it has raised an error reaches nobody, and ends with the error (T1). The
 // other rank's buffer shows it: that rank does not consent to the end of the round before.
 func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {

@@ -199,6 +199,7 @@ func TestRunOptions(t *testing.T) {
 	oneProcess(t)
 	nothing := func(context.Context, *mpicx.Comm) error { return nil }
 	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
+	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(1), nil), "option 1 is nil")
 	for want, d := range map[string]mpicx.Detector{
 		"nil detector, expected one such as Ring{}":       nil,
 		"period -1ns, expected more than 0":               mpicx.Ring{Period: -1},
@@ -431,40 +432,6 @@ func TestP4DoneKeepsPendingEnds(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-// P7: a Wait that finds its operation done and an error not yet reported reports
-// the error; the next Wait has the message.
-func TestP7ErrorBeforeMessage(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			mpicx.Send(world, []int{42}, 1, 1).MustWait(ctx)
-			return propagated(world.SignalError(ctx, 3), 3)
-		}
-		got := []int{0}
-		f := mpicx.Recv(world, got, 0, 1)
-		<-f.Done()
-		time.Sleep(time.Second) // fake: the error is here
-		for done := false; !done; {
-			var err error
-			if done, err = f.Test(); done {
-				mpicx.Throw(propagated(err, 3))
-			}
-		}
-		if s, err := f.Get(ctx); err != nil || got[0] != 42 || s.Count != 1 {
-			return fmt.Errorf("the message is lost: %v %v %v", got, s, err)
-		}
-		return nil
-	})
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 0 {
-			mpicx.Send(world, []int{42}, 1, 1)
-			return propagated(world.SignalError(ctx, 3), 3)
-		}
-		time.Sleep(time.Second)
-		f := mpicx.Recv(world, []int{0}, 0, 1)
-		return propagated(f.Wait(ctx), 3)
 	})
 }
 
