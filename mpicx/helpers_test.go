@@ -240,16 +240,6 @@ func fails(c *mpicx.Comm, rank int, err error) func(context.Context) error {
 	}
 }
 
-// failsAlone returns a scope's function that fails with err at one rank, and does nothing at the others.
-func failsAlone(c *mpicx.Comm, rank int, err error) func(context.Context) error {
-	return func(context.Context) error {
-		if c.Rank() == rank {
-			return err
-		}
-		return nil
-	}
-}
-
 // product goes through all pairs of a value of one slice and a value of the other.
 func product[A, B any](as []A, bs []B) iter.Seq2[A, B] {
 	return func(yield func(A, B) bool) {
