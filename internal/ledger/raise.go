@@ -79,8 +79,8 @@ func (l *Ledger) Leave() {
 	l.Answer()
 }
 
-// End says that the job is over here, so operations end. If it is over everywhere, no round ends any
-// more, and none begins. Otherwise the rank still takes part in those of its peers.
+// End says that the job is over here, so operations end. If it is over everywhere, no round ends
+// any more, and none begins. Otherwise the rank still takes part in those of its peers.
 func (l *Ledger) End(everywhere bool) {
 	l.ended, l.held = everywhere, nil
 	for _, c := range l.world.Family() {
