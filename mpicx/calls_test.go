@@ -38,14 +38,14 @@ func callees(n int) []callee {
 	f := func(k int) []float64 { return make([]float64, k) }
 	ones := slices.Repeat([]int{1}, n)
 	sum := func(a, b float64) float64 { return a + b }
-	bytes, ints := make([]byte, 7), func(k int) []int32 { return make([]int32, k) }
+	bytes, ints := func() []byte { return make([]byte, 7) }, func(k int) []int32 { return make([]int32, k) }
 	return []callee{
 		{"Barrier", func(p place) waiter { return p.Barrier() }},
 		{"Bcast(root 0, 3 × float64)", func(p place) waiter { return mpicx.Bcast(p.Comm, f(3), 0) }},
 		{"Bcast(root 1, 3 × float64)", func(p place) waiter { return mpicx.Bcast(p.Comm, f(3), 1) }},
 		{"Bcast(root 0, 4 × float64)", func(p place) waiter { return mpicx.Bcast(p.Comm, f(4), 0) }},
 		{"Bcast(root 0, 3 × int32)", func(p place) waiter { return mpicx.Bcast(p.Comm, ints(3), 0) }},
-		{"Bcast(root 1, 7 × byte)", func(p place) waiter { return mpicx.Bcast(p.Comm, bytes, 1) }},
+		{"Bcast(root 1, 7 × byte)", func(p place) waiter { return mpicx.Bcast(p.Comm, bytes(), 1) }},
 		{"Bcast(root 1, 100000 × float64)", func(p place) waiter { return mpicx.Bcast(p.Comm, f(100_000), 1) }},
 		{"Reduce(Sum, root 0, 3 × float64)", func(p place) waiter { return mpicx.Reduce(p.Comm, f(3), f(3), mpicx.Sum, 0) }},
 		{"Reduce(Sum, root 1, 3 × float64)", func(p place) waiter { return mpicx.Reduce(p.Comm, f(3), f(3), mpicx.Sum, 1) }},

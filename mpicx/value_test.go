@@ -270,17 +270,35 @@ func TestBadValues(t *testing.T) {
 
 // A value that only the receiver finds wrong ends in an error of all in a Try.
 func TestMismatchedValues(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
-		err := c.TryAll(ctx, func(ctx context.Context) error {
-			if c.Rank() == 1 {
+	for name, call := range map[string]func(ctx context.Context, c *mpicx.Comm, odd bool) error{
+		"ScatterValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
+			if odd {
 				return mpicx.ScatterValue[string](c, nil, 0).Wait(ctx)
 			}
 			return mpicx.ScatterValue(c, make([]int, 3), 0).Wait(ctx)
+		},
+		"AllgatherValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
+			if odd {
+				return mpicx.AllgatherValue(c, "a").Wait(ctx)
+			}
+			return mpicx.AllgatherValue(c, []int{1}).Wait(ctx)
+		},
+		"ScanValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
+			if odd {
+				return mpicx.ScanValue(c, "a", func(a, b string) string { return a + b }).Wait(ctx)
+			}
+			return mpicx.ScanValue(c, []int{1}, func(a, _ []int) []int { return a }).Wait(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
+				err := c.TryAll(ctx, func(ctx context.Context) error { return call(ctx, c, c.Rank() == 1) })
+				mpicx.Throw(isA[*mpicx.PropagatedError](err))
+				if !strings.Contains(err.Error(), "mpicx: "+name) {
+					return fmt.Errorf("got %w", err)
+				}
+				return exchange(ctx, c, 0)
+			})
 		})
-		mpicx.Throw(isA[*mpicx.PropagatedError](err))
-		if !strings.Contains(err.Error(), "mpicx: ScatterValue") {
-			return fmt.Errorf("got %w", err)
-		}
-		return exchange(ctx, c, 0)
-	})
+	}
 }

@@ -163,6 +163,7 @@ func TestShrinkAmongOtherFaults(t *testing.T) {
 	o := doc.Runs[1]
 	require.True(t, o.Converged)
 	require.Empty(t, o.Failure)
+	require.Nil(t, o.Events[0].Takeover, "nobody has died")
 	var dead, failed []int
 	ranks := 8
 	for _, e := range o.Events {

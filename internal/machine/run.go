@@ -100,7 +100,7 @@ type run struct {
 	order    int         // the Order of the next Outcome
 	ending   []os.Signal // they have asked the job to end, in order
 	outcomes []Outcome
-	news     []string // what is said of a rank, after its output
+	news     []string // what is said of a rank: after its output, or at once if it could not be started
 	// saidFirst says that one of news is the death that ends a job which does not survive deaths.
 	saidFirst bool
 	deadline  <-chan time.Time // for the others to end, after a death

@@ -71,6 +71,14 @@ var programs = map[string]func(){
 		}
 		must(err)
 	},
+	"omitted": func() { // rank 1 returns; the others begin a call that it never makes, and return
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() != 1 {
+				world.Barrier()
+			}
+			return nil
+		}, backend())
+	},
 	"left to Finalize": func() { // rank 0 leaves a call, in Run or, with TEST_VICTIM, outside; its function panics
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, backend())

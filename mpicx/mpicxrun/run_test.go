@@ -86,6 +86,16 @@ func TestLeftToFinalize(t *testing.T) {
 	}
 }
 
+// H9: a rank that waits in Run for a call that another one never makes is told so.
+func TestCallThatOneNeverMakes(t *testing.T) {
+	for _, backend := range []string{"blackchannel", "ulfm"} {
+		t.Setenv("TEST_BACKEND", backend)
+		status, _, errs := of(t, "omitted", "-n", "3")
+		require.Equal(t, 1, status, backend)
+		require.Contains(t, errs, "Barrier: rank 1 has returned", backend)
+	}
+}
+
 // With Initialize a spare waits in World until it is needed, or not any more.
 func TestSpareInstance(t *testing.T) {
 	prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0")

@@ -14,7 +14,7 @@ type process struct {
 	dead, left atomic.Bool
 	silent     atomic.Bool  // it has left, and its messages have arrived
 	absent     atomic.Bool  // it has left or died, and its communicators count it
-	awaited    atomic.Int32 // requests that wait for it: see side.counts
+	awaited    atomic.Int32 // requests that wait for it: see Comm.counts
 
 	mu            sync.Mutex
 	communicators []weak.Pointer[communicator] // that it is a member of

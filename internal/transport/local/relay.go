@@ -21,7 +21,7 @@ type relay struct {
 // batch is the number of sides that a worker serves at a time.
 const batch = 32
 
-// Values of side.asking: whether a listener is asked for messages.
+// Values of Comm.asking: whether a listener is asked for messages.
 const (
 	idle  = iota
 	asked // until it has no more
@@ -104,7 +104,7 @@ func (y *relay) work() {
 	}
 }
 
-// Values of side.attention: what a side does with messages to its listener.
+// Values of Comm.attention: what a rank does with messages to its listener.
 const (
 	keeping   = iota // keeps them until there is a listener
 	listening        // hands them to the listener
