@@ -270,7 +270,7 @@ func TestBadValues(t *testing.T) {
 
 // A value that only the receiver finds wrong ends in an error of all in a Try.
 func TestMismatchedValues(t *testing.T) {
-	for name, call := range map[string]func(ctx context.Context, c *mpicx.Comm, odd bool) error{
+	for name, call := range inOrder(map[string]func(ctx context.Context, c *mpicx.Comm, odd bool) error{
 		"ScatterValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
 			if odd {
 				return mpicx.ScatterValue[string](c, nil, 0).Wait(ctx)
@@ -289,7 +289,7 @@ func TestMismatchedValues(t *testing.T) {
 			}
 			return mpicx.ScanValue(c, []int{1}, func(a, _ []int) []int { return a }).Wait(ctx)
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
 				err := c.TryAll(ctx, func(ctx context.Context) error { return call(ctx, c, c.Rank() == 1) })
