@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -70,7 +71,7 @@ func (a raise) reaches(c *inst) bool {
 // knows reports whether the rank was told of a report before the given time. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
-		return v.end < before && v.of == what.comm && v.what != "Err" && // which leaves the error where it is
+		return v.end < before && v.of == what.comm && !strings.HasPrefix(v.what, "Err on ") && // which leaves the error where it is
 			slices.ContainsFunc(failuresOf(v.err), func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
 	})
 }
