@@ -111,7 +111,8 @@ func none(mpicx.Failure) bool { return false }
 func TestMismatchInTry(t *testing.T) {
 	oneProcess(t)
 	for all, n := range product([]bool{false, true}, []int{2, 3, 4, 5, 8}) {
-		for _, w := range wrongs(callees(n), callees(n), 101-n) {
+		calls := callees(n)[:16] // rank 0 broadcasts, so a message shows the difference, and no comparison of ranks that wait
+		for _, w := range wrongs(calls[1:4], calls[5:], 3) {
 			runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 				try, c := world.Try, dup(ctx, world)
 				if all {
