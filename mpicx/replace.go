@@ -192,10 +192,6 @@ func (l *lineage) park() (*Comm, error) {
 	p.stage.Store(stageParked)
 	defer p.stage.Store(stageRunning)
 	defer l.pool.waits("Parked")()
-	if d := p.driver; d != nil {
-		d.Doze(true)
-		defer d.Doze(false)
-	}
 	f, promise := future.New[*Comm]()
 	waiting.Of(promise.Future()).Keep(l.pool.keeper)
 	l.feed(func(m *rescue.Machine) *rescue.Fate {

@@ -29,13 +29,15 @@ func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 type fabric struct {
 	Place
 	ctx   context.Context // of Begin
+	wake  func()          // of Start
 	board board
 	peers *peers.Peers
 	asked uint32        // deaths on the board at the last call of Failed
 	over  chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
 }
 
-func (f *fabric) Start(isMortal bool) (node.Start, error) {
+func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
+	f.wake = wake
 	mine := fragile
 	if isMortal {
 		mine = mortal
@@ -133,6 +135,7 @@ func (f *fabric) end(index int) {
 		f.Kill()
 	case !f.board.over():
 		f.board.seen(index)
+		f.wake()
 	}
 }
 

@@ -125,7 +125,7 @@ func TestEndBeforeItsOutput(t *testing.T) {
 // A process that has left still passes messages on. Its end is a death unless all have left:
 // then the job ends in this way.
 func TestEndOfWhoHasLeft(t *testing.T) {
-	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3))}
+	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3)), wake: func() {}}
 	f.board.begin(3)
 	for r, s := range []state{left, mortal, mortal} {
 		f.board.set(r, s)

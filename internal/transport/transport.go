@@ -254,9 +254,6 @@ type Driver interface {
 	OnFailure(told func(error))
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
-	// Doze(true) says that nothing is expected for a long time. Until Doze(false), messages may
-	// wait for some milliseconds, unless a process has died recently.
-	Doze(on bool)
 }
 
 // A Starter is a Comm that can begin several requests for less than their sum.

@@ -90,7 +90,7 @@ func version() string {
 	return nameOf(C.GoString(&text[0]))
 }
 
-func (s *shim) Start(mortal bool) (node.Start, error) {
+func (s *shim) Start(mortal bool, _ func()) (node.Start, error) {
 	var rank, size, guest, provided, isMortal, crowded, longest C.int
 	err := result("MPI_Init_thread", C.mx_start(&rank, &size, &guest, &provided, &isMortal, &crowded, &longest))
 	s.size = int(size)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
@@ -157,8 +158,6 @@ func (c *comm) Watch(n int) {
 	}
 }
 
-func (c *comm) Doze(on bool) { c.e.dozing.Store(on) }
-
 // rankIn returns the rank of a process, or -1 if it is not a member.
 func (c *comm) rankIn(process int) int {
 	if c.members == nil {
@@ -271,9 +270,9 @@ func (c *comm) Revoke(cause error) {
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
-	for idle := 0; c.e.err == nil && len(c.moving) > 0; idle++ {
+	for begun := time.Now(); c.e.err == nil && len(c.moving) > 0; {
 		c.e.mu.Unlock()
-		c.e.rest(idle)
+		c.e.rest(begun)
 		c.e.mu.Lock()
 	}
 	c.e.unlock()

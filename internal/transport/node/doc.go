@@ -24,8 +24,12 @@
 //   - Of the goroutines that wait, one makes progress, and the others are parked. While everything
 //     that it waits for comes through shared memory, it polls the fabric only occasionally, for
 //     deaths. It yields its core to other processes of the job that need it (see core).
-//   - If no goroutine waits, a goroutine of the package makes progress from time to time. So a rank
-//     that computes still passes errors on.
+//   - A goroutine that has made progress in vain for a while is parked too. A goroutine of the
+//     package sleeps for it. Who sends a packet through shared memory, or sees a death, wakes it
+//     (see package bell). What comes from other machines does not: for that it looks at the fabric
+//     from time to time, up to a millisecond apart.
+//   - If no goroutine waits, that goroutine makes progress from time to time. So a rank that
+//     computes still passes errors on.
 //
 // # Deaths
 //

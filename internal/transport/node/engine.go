@@ -66,13 +66,14 @@ type engine struct {
 	// often is the number of moves after which the goroutine that makes progress lets other
 	// goroutines run. That may wake up a thread, so it is not done at each move.
 	often int
-	// watched is the number of goroutines that wait for messages otherwise than in await. It
-	// changes without mu, as dozing does.
+	// watched is the number of goroutines that wait for messages and do not make progress. It
+	// changes without mu.
 	watched atomic.Int32
-	dozing  atomic.Bool   // nothing is expected for long, so goOn may take naps
-	nap     time.Duration // the period of goOn while dozing
-	attend  chan struct{} // makes goOn look soon: see wake
-	stop    chan struct{} // closed by End
+	// Where all that this process waits for rings its bell, goOn sleeps for as long as it has
+	// waited, but for shortest at least and longest at most.
+	shortest, longest time.Duration
+	attend            chan struct{} // makes goOn look soon
+	stop              chan struct{} // closed by End
 	// idle waits for the engine's goroutines: goOn, which makes progress while no other goroutine
 	// does, and beat.
 	idle sync.WaitGroup
@@ -82,14 +83,14 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, rendezvous: newRendezvous(),
 		comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival), families: make(map[contextID]*liveness),
-		driving: driving{free: make(chan struct{}, 1)}, often: 256, nap: longNap, attend: make(chan struct{}, 1), stop: make(chan struct{}),
+		driving: driving{free: make(chan struct{}, 1)}, often: 256, shortest: remindPeriod, longest: time.Second, attend: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if runtime.GOMAXPROCS(0) == 1 {
 		e.often = 4
 	}
 	e.discarded = e.received
 	if w, ok := fabric.(*watched); ok {
-		w.wake, e.lookForEnds = e.wake, w.look
+		e.lookForEnds = w.look
 	}
 	return e
 }
@@ -196,6 +197,7 @@ func (e *engine) fail(err error) {
 	}
 	e.err = err
 	e.over.Store(true)
+	e.wake()
 	for _, c := range e.comms {
 		c.tellFailure()
 	}

@@ -4,8 +4,9 @@ package node
 // processes of a machine share, carries packets and transfers to all others, and reports deaths.
 // All calls are made with the engine's mu held, or before and after it is in use.
 type Fabric interface {
-	// Start begins to take part in the job. mortal says that its processes may die.
-	Start(mortal bool) (Start, error)
+	// Start begins to take part in the job. mortal says that its processes may die. Until
+	// Finalize or Desert the fabric calls wake whenever Poll has a death to tell.
+	Start(mortal bool, wake func()) (Start, error)
 
 	// Send sends a packet. Its bytes may be changed when Send returns.
 	Send(to int, h Header, rest []byte) error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/ring"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -30,7 +31,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 		}
 		e.from[p] = newInbox(from[p], leastRoom, p)
 		e.in = append(e.in, e.from[p])
-		e.out[p] = newOutbox(to, leastRoom)
+		e.out[p] = newOutbox(to, leastRoom, bell.New(make([]byte, bell.Size)))
 	}
 	t.Cleanup(func() {
 		for _, t := range e.transfers { // which the fabric would have for ever

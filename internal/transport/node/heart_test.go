@@ -307,7 +307,7 @@ func TestBusyProcess(t *testing.T) {
 		m.pass(20 * usual.Timeout)
 		m.holds(all(3))
 		m.busy[r] = false
-		m.jobs[r].engine.driving.end()
+		m.jobs[r].engine.driving.leave()
 	}
 	m.works(all(3)...)
 }

@@ -33,7 +33,7 @@ type Options struct {
 func Begin(fabric Fabric, o Options) (*Job, error) {
 	mortal := o.Mortal
 	e := newEngine(fabric, mortal)
-	began, err := fabric.Start(mortal)
+	began, err := fabric.Start(mortal, e.wake)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		if e.heart, err = newHeart(e, fabric.(*watched), o.Detector, now); err != nil {
 			return nil, err
 		}
-		e.nap = max(period, min(longNap, o.Detector.Period/4))
+		e.longest = max(period, min(e.longest, o.Detector.Period/4))
 	}
 	j := &Job{e, e.newComm(world, e.livenessOf(world), e.rank, nil, 0)}
 	e.idle.Go(e.goOn) // from here on mu protects everything
@@ -104,11 +104,10 @@ func (j *Job) Break(err error) {
 // all processes have called End, later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
-	for idle := 0; ; idle++ {
+	for begun := time.Now(); ; e.rest(begun) {
 		if moving, _ := j.underway(); moving == 0 {
 			break
 		}
-		e.rest(idle)
 	}
 	e.mu.Lock()
 	err := e.err
@@ -116,8 +115,8 @@ func (j *Job) End() error {
 		err = e.fabric.Leave(e.mortal)
 	}
 	e.mu.Unlock()
-	for idle, all := 0, false; err == nil && !all; idle++ {
-		e.rest(idle)
+	for begun, all := time.Now(), false; err == nil && !all; {
+		e.rest(begun)
 		e.mu.Lock()
 		if err = e.err; err == nil {
 			all, err = e.fabric.EverybodyLeft()
@@ -125,6 +124,7 @@ func (j *Job) End() error {
 		e.mu.Unlock()
 	}
 	close(e.stop)
+	e.wake()
 	e.idle.Wait()
 	e.mu.Lock()
 	if err == nil && e.heart != nil {
@@ -167,10 +167,19 @@ func (j *Job) underway() (moving, offered int) {
 	return len(e.transfers) + len(e.coming) + lagging + e.fabric.Requests(), len(e.offers)
 }
 
-// rest makes progress, and yields the core if nothing has moved for a while.
-func (e *engine) rest(idle int) {
-	if !e.progress(1) && (e.core.polite() || idle > briefly) {
+// rest makes progress. If nothing moves it sleeps for an eighth of the time since begun, because
+// what its caller waits for may ring no bell.
+func (e *engine) rest(begun time.Time) {
+	if e.progress(1) {
+		return
+	}
+	if waited := time.Since(begun); e.mayGiveUp(waited) {
+		time.Sleep(min(waited/8, longestRest))
+	} else {
 		runtime.Gosched()
 		yield()
 	}
 }
+
+// longestRest is the longest sleep of rest. Meanwhile goOn takes packets.
+const longestRest = 10 * time.Millisecond

@@ -96,6 +96,11 @@ func (e *engine) takeDeath(process int) {
 // died notes the death of a process, for all programs.
 func (e *engine) died(process int) {
 	e.dead[process] = true
+	for _, o := range e.out { // to processes that have not seen it and sleep
+		if o != nil {
+			o.bell.Ring()
+		}
+	}
 	for _, l := range e.families {
 		e.noteDeath(l, process)
 	}

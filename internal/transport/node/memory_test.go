@@ -139,7 +139,7 @@ func each(n int, fn func(rank int)) {
 	all.Wait()
 }
 
-func (m *memoryFabric) Start(bool) (Start, error) {
+func (m *memoryFabric) Start(bool, func()) (Start, error) {
 	return Start{Name: "memory", Rank: m.rank, Size: len(m.job.processes), Crowded: true, Packet: m.job.packet}, nil
 }
 

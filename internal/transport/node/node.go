@@ -3,7 +3,9 @@ package node
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
@@ -18,8 +20,9 @@ type node struct {
 	out  []*outbox // by process; nil: no shared memory, or dead. Then the fabric is used.
 	// lagging is the number of packets in all backlogs, plus the number of all remainders.
 	lagging int
-	limit   int // length of the longest eager message through a ring: nearLimit, or less
-	chunk   int // the most bytes of a transfer that are in one packet
+	bell    atomic.Pointer[bell.Bell] // this process's own; nil: no shared memory; read without mu
+	limit   int                       // length of the longest eager message through a ring: nearLimit, or less
+	chunk   int                       // the most bytes of a transfer that are in one packet
 }
 
 // An inbox is the reader's end of the memory in which one process sends to this one.
@@ -33,6 +36,7 @@ type inbox struct {
 type outbox struct {
 	ring.Writer
 	offers ring.Offers
+	bell   bell.Bell // of the other process: to ring when a packet is in its ring
 	// backlog are packets for which there was no room in the ring, in order. While there are any,
 	// later packets are appended.
 	backlog [][]byte
@@ -75,7 +79,7 @@ func room(n int) int {
 }
 
 // MemorySize returns the size of the memory that n processes share.
-func MemorySize(n int) int { return n * n * oneWay(room(n)) }
+func MemorySize(n int) int { return n*bell.Size + n*n*oneWay(room(n)) }
 
 // oneWay returns the size of the memory in which one process sends to another, with rings of this
 // room.
@@ -86,9 +90,15 @@ func newInbox(shared []byte, room, process int) *inbox {
 	return &inbox{ring.NewReader(shared[:offers]), ring.NewClaims(shared[offers:]), process}
 }
 
-func newOutbox(shared []byte, room int) *outbox {
+func newOutbox(shared []byte, room int, b bell.Bell) *outbox {
 	offers := ring.Size(room)
-	return &outbox{Writer: ring.NewWriter(shared[:offers]), offers: ring.NewOffers(shared[offers:])}
+	return &outbox{Writer: ring.NewWriter(shared[:offers]), offers: ring.NewOffers(shared[offers:]), bell: b}
+}
+
+// End sends the packet that Begin has begun, of n bytes, and wakes the process if it sleeps.
+func (o *outbox) End(n int) {
+	o.Writer.End(n)
+	o.bell.Ring()
 }
 
 // share makes the inboxes and outboxes in the memory that the neighbours share. If memory is nil,
@@ -101,13 +111,16 @@ func (e *engine) share(near []int, memory []byte) {
 	n, me := len(near), slices.Index(near, e.rank)
 	room := room(n)
 	size := oneWay(room)
+	bells, memory := memory[:n*bell.Size], memory[n*bell.Size:]
+	mine := bell.New(bells[me*bell.Size:])
+	e.bell.Store(&mine)
 	e.chunk = ring.Longest(room) - headerLength
 	e.limit = min(nearLimit, e.chunk)
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
 		e.from[p] = newInbox(from, room, p)
 		e.in = append(e.in, e.from[p])
-		e.out[p] = newOutbox(to, room)
+		e.out[p] = newOutbox(to, room, bell.New(bells[i*bell.Size:]))
 	}
 }
 

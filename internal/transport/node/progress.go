@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -16,103 +17,218 @@ const (
 	// limit because the living may send packets without end.
 	lastPackets = 1 << 14
 	seldom      = 128 // every so many moves the fabric is polled, if nothing is expected of it
-	// period is the time between two moves of goOn if no goroutine waits. A timer may take a
+	// period is the time between two moves of goOn while the program computes. A timer may take a
 	// millisecond.
 	period = 500 * time.Microsecond
-	// longNap is the period while the engine dozes, unless a heart needs a shorter one.
-	longNap   = 50 * time.Millisecond
-	awake     = 2000 // periods without a packet after which a dozing engine takes naps
-	attentive = 500  // moves without a packet after which goOn moves once a period, though watched
+	// vain is how long a goroutine looks for packets before it sleeps. A ring wakes it at once; if
+	// it has to look at the fabric itself, as between machines, it looks for vainFar, and then
+	// sleeps for an eighth of the time that it has waited, longestNap at most.
+	vain       = 100 * time.Microsecond
+	vainFar    = 8 * vain
+	longestNap = time.Millisecond
+	// calm is the number of periods without a packet after which goOn sleeps though the program
+	// computes: until then it lets packets wait, so that they do not interrupt the program often.
+	calm = 20
 )
 
-// goOn makes progress from time to time while no goroutine is in await, and more often while
-// goroutines wait for messages in other ways (watched). It also sends reminders, even if another
-// goroutine makes progress. It runs on a goroutine of its own until End.
+// goOn makes progress from time to time while the program computes, and sleeps for the goroutines
+// that have waited in vain: whatever they wait for wakes it. It also sends reminders, even if
+// another goroutine makes progress. It runs on a goroutine of its own until End.
 func (e *engine) goOn() {
 	timer := time.NewTimer(period)
-	reminded := time.Now()
-	for idle := 0; ; idle++ {
-		switch {
-		case e.watched.Load() == 0 || idle > attentive || e.driving.busy.Load() || e.over.Load():
-			wait := period
-			if idle > awake && e.dozing.Load() {
-				wait = e.nap
+	var since time.Time // nothing has happened since, while goroutines wait
+	quiet := 0          // periods without a packet, while the program computes
+	for reminded := time.Now(); ; {
+		happened := e.over.Load()
+		if !e.driving.busy.Load() && !happened && (e.watched.Load() > 0 || quiet > calm) {
+			select {
+			case <-e.attend: // first: it says that stop, or what sleep looks for, may have changed
+				since = time.Now().Add(-e.patience())
+			default:
 			}
-			timer.Reset(wait)
+			select {
+			case <-e.stop:
+				return
+			default:
+			}
+			if waited := time.Since(since); waited < e.patience() {
+				runtime.Gosched()
+				e.core.yield()
+			} else {
+				happened = e.sleep(waited)
+			}
+		} else {
+			timer.Reset(period)
 			select {
 			case <-e.stop:
 				return
 			case <-timer.C:
+				quiet++
 			case <-e.attend:
-				idle = 0
 			}
-		default:
-			runtime.Gosched()
-			yield()
+			since = time.Now().Add(-e.patience())
 		}
 		if e.driving.try() {
 			for e.progress(1) {
-				idle = 0
+				happened = true
 			}
-			e.driving.end()
+			if e.driving.leave(); happened {
+				since, quiet = time.Now(), 0
+				e.driving.invite()
+			}
 		}
-		if now := time.Now(); now.Sub(reminded) >= remindPeriod {
-			reminded = now
-			e.remind()
+		if n := time.Since(reminded) / remindPeriod; n > 0 {
+			reminded = reminded.Add(n * remindPeriod)
+			e.remind(int(n))
 		}
 	}
 }
 
-// wake makes goOn make progress soon, and often for a while. It needs no lock.
+// wake makes goOn make progress soon. It needs no lock.
 func (e *engine) wake() {
+	e.call()
+	if b := e.bell.Load(); b != nil {
+		b.Ring()
+	}
+}
+
+// call is wake, if goOn does not sleep for goroutines that wait.
+func (e *engine) call() {
 	select {
 	case e.attend <- struct{}{}:
 	default:
 	}
 }
 
+// patience is how long a goroutine looks for packets before it sleeps.
+func (e *engine) patience() time.Duration {
+	if bell.Rings && len(e.in) == e.size {
+		return vain
+	}
+	return vainFar
+}
+
+// isMoving says whether the fabric moves bytes, for which it has to be polled. The caller holds mu.
+func (e *engine) isMoving() bool {
+	return e.err == nil && (len(e.transfers) > 0 || e.fabric.Requests() > 0 || e.fabric.Pressing())
+}
+
+// mayGiveUp says whether a goroutine that has waited in vain for this time may sleep.
+func (e *engine) mayGiveUp(waited time.Duration) bool {
+	if waited < e.patience() {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.isMoving()
+}
+
+// longestSleep returns how long this process may sleep if it has waited in vain so far: long if all
+// that it waits for rings its bell.
+func (e *engine) longestSleep(waited time.Duration) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.isMoving():
+		return min(waited/8, period, e.longest)
+	case bell.Rings && len(e.in) == e.size && e.lagging == 0:
+		return min(max(waited, e.shortest), e.longest)
+	}
+	return min(waited/8, longestNap, e.longest)
+}
+
+// sleep sleeps until a packet comes, or for some time, because this process has waited in vain. It
+// says whether something happened.
+func (e *engine) sleep(waited time.Duration) (happened bool) {
+	mine := e.bell.Load()
+	if mine == nil {
+		time.Sleep(e.longestSleep(waited))
+		return false
+	}
+	mine.Arm()
+	if len(e.attend) > 0 || !e.driving.try() { // a goroutine waits again, and will call
+		mine.Disarm()
+		return false
+	}
+	happened = e.progress(1)
+	e.driving.leave()
+	if happened {
+		mine.Disarm()
+		return true
+	}
+	return mine.Sleep(e.longestSleep(waited))
+}
+
 // await makes progress until w is woken, ended is closed, or the engine has failed. It returns
-// whether w was woken. If another goroutine makes progress already, this one sleeps meanwhile.
-// While nothing happens, await yields the core to other goroutines and processes, sooner if another
-// process of the job needs it.
+// whether w was woken. If another goroutine makes progress already, or nothing has happened for a
+// while, this one is parked. Until then it yields the core to other goroutines and processes, sooner
+// if another process of the job needs it.
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
-	for !e.driving.try() {
-		over := false
-		select {
-		case <-e.driving.free: // try; when this goroutine is done, driving.end wakes the next one
-		case <-w.Sleep():
-			woken = w.Woken()
-			over = woken
-		case <-ended:
-			over = true
+	for {
+		if e.driving.try() {
+			woken, over := e.drive(w, ended)
+			e.driving.leave()
+			if over {
+				e.driving.invite()
+				return woken
+			}
 		}
-		w.Rise()
+		woken, over := e.park(w, ended)
 		if over {
 			return woken
 		}
 	}
-	defer e.driving.end()
+}
+
+// park waits without making progress, until this goroutine is invited to.
+func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
+	e.watched.Add(1)
+	defer e.watched.Add(-1)
+	defer w.Rise()
+	if !e.driving.busy.Load() {
+		e.call()
+	}
+	select {
+	case <-e.driving.free:
+	case <-w.Sleep():
+		woken = w.Woken()
+		over = woken
+	case <-ended:
+		over = true
+	}
+	return woken, over
+}
+
+// drive makes progress, for await. Over says that the wait is over; else it was in vain.
+func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
+	var since time.Time
 	for idle := 1; ; idle++ {
 		if w.Woken() {
-			return true
+			return true, true
 		}
 		select {
 		case <-ended:
-			return false
+			return false, true
 		default:
 		}
 		if e.over.Load() {
-			return w.Woken()
+			return w.Woken(), true
 		}
 		if e.move(e.looks(polls), false) {
 			e.core.came()
 			idle = 0
+			since = time.Time{}
 			continue
 		}
 		if idle%e.often == 0 {
 			runtime.Gosched()
 		}
 		if e.core.polite() || idle > briefly {
+			if since.IsZero() {
+				since = time.Now()
+			} else if e.mayGiveUp(time.Since(since)) {
+				return false, false
+			}
 			e.core.yield()
 		}
 	}
@@ -136,16 +252,18 @@ func (e *engine) looks(most int) int {
 // driving selects the one goroutine that makes progress, of those in await and goOn.
 type driving struct {
 	busy atomic.Bool   // there is such a goroutine
-	free chan struct{} // holds a value if one of the goroutines that wait for busy may try again
+	free chan struct{} // holds a value if a parked goroutine may try
 }
 
 // try makes the caller the goroutine that makes progress, unless there is one. It then has to call
-// end.
+// leave.
 func (d *driving) try() bool { return !d.busy.Load() && d.busy.CompareAndSwap(false, true) }
 
-// end lets another goroutine make progress, and wakes one that waits to do so.
-func (d *driving) end() {
-	d.busy.Store(false)
+// leave lets another goroutine make progress.
+func (d *driving) leave() { d.busy.Store(false) }
+
+// invite makes a parked goroutine make progress: something happens here.
+func (d *driving) invite() {
 	select {
 	case d.free <- struct{}{}:
 	default:

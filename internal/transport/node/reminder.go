@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -44,21 +45,21 @@ type reminding struct {
 	next    int // the rank reminded last by a rank that waits for all others
 }
 
-// remind is called once a period. It sends the reminders that are due: after a request has waited
+// remind is called after n periods. It sends the reminders that are due: after a request has waited
 // 1, 2, 4 … periods, and then every seldomest periods. They are repeated because a peer does not
 // keep a reminder of a call that it has not made yet.
-func (e *engine) remind() {
+func (e *engine) remind(n int) {
 	e.lock()
 	defer e.unlock()
 	for _, c := range e.comms {
-		if e.err == nil && c.isRemindDue() {
+		if e.err == nil && c.isRemindDue(n) {
 			c.remind()
 		}
 	}
 }
 
-// isRemindDue counts a period, and says whether reminders are due.
-func (c *comm) isRemindDue() bool {
+// isRemindDue counts n periods, and says whether reminders are due.
+func (c *comm) isRemindDue(n int) bool {
 	s := &c.reminding
 	for r := range c.waiting() {
 		number := r.Number
@@ -69,8 +70,9 @@ func (c *comm) isRemindDue() bool {
 			s.oldest, s.periods = number, 0
 			return false
 		}
-		s.periods++
-		return s.periods&(s.periods-1) == 0 || s.periods%seldomest == 0
+		before := s.periods
+		s.periods += n
+		return bits.Len(uint(before)) < bits.Len(uint(s.periods)) || before/seldomest < s.periods/seldomest
 	}
 	return false
 }

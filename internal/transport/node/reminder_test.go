@@ -84,7 +84,7 @@ func TestBadCallIsTold(t *testing.T) {
 		settle(c[:]...)
 		require.NoError(t, c[0].Mismatch())
 		for range 2 {
-			c[0].e.remind()
+			c[0].e.remind(1)
 			settle(c[:]...)
 		}
 		require.Error(t, c[0].Mismatch(), "sends: %v", sends)
@@ -115,7 +115,7 @@ func TestWhoIsReminded(t *testing.T) {
 			var n ends
 			n.begin(c.Irecv, test.r)
 			for range 9 { // the first finds the request, which has waited for a part of a period
-				e.remind()
+				e.remind(1)
 			}
 			packets := e.fabric.(*memoryFabric).job.processes
 			for p, want := range test.want {
@@ -123,7 +123,7 @@ func TestWhoIsReminded(t *testing.T) {
 			}
 			e.buries(1)
 			c.reminding.periods = 1<<20 - 1
-			e.remind()
+			e.remind(1)
 			require.Len(t, packets[2].packets[0], test.want[2])
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/ring"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -174,7 +175,7 @@ func pair(mortal bool) (comms [2]*comm, shared []byte) {
 		for p := range 2 {
 			from, to := memory[p][me], memory[me][p]
 			e.in = append(e.in, newInbox(from, room, p))
-			e.out = append(e.out, newOutbox(to, room))
+			e.out = append(e.out, newOutbox(to, room, bell.New(make([]byte, bell.Size))))
 		}
 		e.from = e.in
 		comms[me] = e.newComm(world, e.livenessOf(world), me, nil, 0)

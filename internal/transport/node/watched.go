@@ -29,7 +29,7 @@ type watched struct {
 	mu    sync.Mutex
 	ended []int // the processes of this machine that have ended, in order; protected by mu
 
-	wake func() // makes the engine call Poll soon; nil: it calls Poll often enough
+	wake func() // of Start
 }
 
 // Watched returns a Fabric made of n, in which the processes of this machine share memory, and see
@@ -43,12 +43,13 @@ func Watched(ctx context.Context, n Network) Fabric { return &watched{Network: n
 // envNode is an environment variable that limits the number of processes that share memory.
 const envNode = "MPICX_NODE"
 
-func (w *watched) Start(mortal bool) (Start, error) {
+func (w *watched) Start(mortal bool, wake func()) (Start, error) {
+	w.wake = wake
 	most, err := strconv.Atoi(cmp.Or(os.Getenv(envNode), "0"))
 	if err != nil || most < 0 {
 		return Start{}, fmt.Errorf("%s=%q, expected how many of a machine's processes share memory at most, 1 for none, 0 for all", envNode, os.Getenv(envNode))
 	}
-	s, err := w.Network.Start(mortal)
+	s, err := w.Network.Start(mortal, wake)
 	if err != nil {
 		return s, err
 	}
@@ -157,9 +158,7 @@ func (w *watched) watch(p *peers.Peers) error {
 		w.ended = append(w.ended, w.near[index])
 		w.mu.Unlock()
 		w.ends.Add(1)
-		if w.wake != nil {
-			w.wake()
-		}
+		w.wake()
 	})
 	return nil
 }

@@ -1,0 +1,42 @@
+package bell
+
+import (
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Size is the memory of a Bell: a cache line, all zero at first.
+const Size = 64
+
+// A Bell is a process's own, or another one's to ring.
+type Bell struct{ word *uint32 }
+
+// armed is the value of the word while a ring wakes the owner.
+const armed = 1
+
+// New returns the Bell in this memory, whose address is a multiple of 4.
+func New(shared []byte) Bell { return Bell{(*uint32)(unsafe.Pointer(&shared[0]))} }
+
+// Arm makes the next Ring end the next Sleep.
+func (b Bell) Arm() { atomic.StoreUint32(b.word, armed) }
+
+// Armed says whether a Ring would wake the owner.
+func (b Bell) Armed() bool { return atomic.LoadUint32(b.word) == armed }
+
+// Disarm undoes Arm.
+func (b Bell) Disarm() { atomic.StoreUint32(b.word, 0) }
+
+// Sleep returns once the Bell has been rung since Arm, or after this time, or sooner. It says
+// whether the Bell has been rung.
+func (b Bell) Sleep(most time.Duration) (rung bool) {
+	sleep(b.word, armed, most)
+	return atomic.SwapUint32(b.word, 0) != armed
+}
+
+// Ring wakes the owner if it has armed the Bell. Otherwise it costs one load.
+func (b Bell) Ring() {
+	if b.Armed() && atomic.CompareAndSwapUint32(b.word, armed, 0) {
+		wake(b.word)
+	}
+}

@@ -1,0 +1,8 @@
+// Package bell lets a process sleep until another process of its machine rings, through a word in
+// the memory that they share. It must never know why a process rings, nor block except in Sleep.
+//
+// No ring is lost. The owner of a Bell arms it, looks once more for what it waits for, and then
+// sleeps; the others first do what the owner waits for, and then ring. So either the owner finds
+// it, or the bell was armed when they rang. A process may be killed at any moment, or write
+// anything into the word: the owner then sleeps for at most the time that it has given to Sleep.
+package bell
