@@ -20,7 +20,8 @@ func sleep(word *uint32, value uint32, most time.Duration) {
 	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), uintptr(unsafe.Pointer(&limit)), 0, 0)
 }
 
-// wake wakes the process that sleeps at the word. It does not wait, so Go's scheduler need not know.
+// wake wakes the process that sleeps at the word. The call does not wait, so Go's scheduler is not
+// told of it.
 func wake(word *uint32) {
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1, 0, 0, 0)
 }
