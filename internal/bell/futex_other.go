@@ -2,17 +2,14 @@
 
 package bell
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // Rings says whether a ring wakes a sleeper at once. Here the sleeper looks from time to time.
 const Rings = false
 
-// sleep sleeps while the word has this value, for at most this time.
-func sleep(word *uint32, value uint32, most time.Duration) {
-	if atomic.LoadUint32(word) == value {
+// sleep sleeps for this time if the Bell is armed.
+func (b *Bell) sleep(most time.Duration) {
+	if b.Armed() {
 		time.Sleep(most)
 	}
 }

@@ -72,12 +72,16 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
 		}
 	}
+	var marks []*uint32
+	if f.peers != nil {
+		marks = f.peers.Marks()
+	}
 	near := make([]int, f.all())
 	for r := range near {
 		near[r] = r
 	}
 	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(),
-		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later}, nil
+		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later, Marks: marks}, nil
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of

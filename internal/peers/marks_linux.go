@@ -14,7 +14,7 @@ import (
 // the files of a process, the system frees its memory, which takes some 0.1 s a GiB.
 //
 // The word is a robust futex (set_robust_list(2)), which a thread of the process owns as long as
-// the process lives. Until then its value is the number of the thread. Where the system has no
+// the process lives. Until then its value is the number of the thread, and waiters. Where the system has no
 // robust futexes, the words stay 0.
 type marks struct {
 	words   []byte
@@ -25,8 +25,10 @@ type marks struct {
 // marksName is the name of the marks in the directory.
 const marksName = "marks"
 
-// ownerDied is FUTEX_OWNER_DIED.
-const ownerDied = 0x40000000
+const (
+	ownerDied = 0x40000000 // FUTEX_OWNER_DIED
+	waiters   = 0x80000000 // FUTEX_WAITERS: the system wakes one that waits for the word
+)
 
 // newMarks maps the marks of n processes, and makes a thread own the word of this process. It
 // returns nil if that is not possible. Then sockets alone show its end.
@@ -56,9 +58,21 @@ func newMarks(dir string, me, n int) *marks {
 
 func (m *marks) word(index int) *uint32 { return (*uint32)(unsafe.Pointer(&m.words[4*index])) }
 
+// all returns the words of all processes.
+func (m *marks) all() []*uint32 {
+	if m == nil {
+		return nil
+	}
+	words := make([]*uint32, len(m.words)/4)
+	for i := range words {
+		words[i] = m.word(i)
+	}
+	return words
+}
+
 // ends says whether a process has begun to end.
 func (m *marks) ends(index int) bool {
-	return m != nil && atomic.LoadUint32(m.word(index)) == ownerDied
+	return m != nil && atomic.LoadUint32(m.word(index))&ownerDied != 0
 }
 
 // leave makes the system not mark this process when it ends.
@@ -101,7 +115,7 @@ func own(word *uint32, owned chan<- bool, release <-chan struct{}, held chan<- s
 		owned <- false
 		return
 	}
-	atomic.StoreUint32(word, uint32(syscall.Gettid()))
+	atomic.StoreUint32(word, uint32(syscall.Gettid())|waiters)
 	owned <- true
 	<-release
 	atomic.StoreUint32(word, 0)

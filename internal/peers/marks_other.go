@@ -9,5 +9,6 @@ const marksName = "marks"
 
 func newMarks(string, int, int) *marks { return nil }
 
-func (*marks) ends(int) bool { return false }
-func (*marks) leave()        {}
+func (*marks) all() []*uint32 { return nil }
+func (*marks) ends(int) bool  { return false }
+func (*marks) leave()         {}

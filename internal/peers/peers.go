@@ -125,6 +125,10 @@ func (p *Peers) Look() {
 	}
 }
 
+// Marks returns words that change, and wake who waits for them, when another process ends. Then
+// Look finds that.
+func (p *Peers) Marks() []*uint32 { return p.marks.all() }
+
 // Kill kills another process. It returns os.ErrProcessDone if that process has ended, leaves, or
 // has closed its connections, and errors.ErrUnsupported if it is unknown which process it is: in
 // another PID namespace, or on a system other than Linux.

@@ -29,6 +29,9 @@ func (*Peers) Watch(func(index int)) {}
 // Look does nothing.
 func (*Peers) Look() {}
 
+// Marks returns none.
+func (*Peers) Marks() []*uint32 { return nil }
+
 // Kill returns an errors.ErrUnsupported.
 func (*Peers) Kill(int) error { return errors.ErrUnsupported }
 

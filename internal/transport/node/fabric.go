@@ -71,6 +71,9 @@ type Start struct {
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int
+	// Marks are words in memory that change, waking who waits for them, when a process of this
+	// machine ends: see package bell.
+	Marks []*uint32
 }
 
 // A Reserve is a Fabric that can start processes later. What is sent to a process before it begins

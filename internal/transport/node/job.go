@@ -48,7 +48,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if several {
 		e.far = max(farLimit, began.Packet-headerLength)
 	}
-	e.share(began.Near, began.Memory)
+	e.share(began.Near, began.Memory, began.Marks)
 	if mortal && (several || o.Detector.Ping && e.size > 1) {
 		now := o.clock
 		if began := time.Now(); now == nil {

@@ -103,7 +103,7 @@ func (o *outbox) End(n int) {
 
 // share makes the inboxes and outboxes in the memory that the neighbours share. If memory is nil,
 // the fabric carries everything.
-func (e *engine) share(near []int, memory []byte) {
+func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 	e.from, e.out = make([]*inbox, e.size), make([]*outbox, e.size)
 	if memory == nil {
 		return
@@ -113,6 +113,7 @@ func (e *engine) share(near []int, memory []byte) {
 	size := oneWay(room)
 	bells, memory := memory[:n*bell.Size], memory[n*bell.Size:]
 	mine := bell.New(bells[me*bell.Size:])
+	mine.Watch(marks)
 	e.bell.Store(&mine)
 	e.chunk = ring.Longest(room) - headerLength
 	e.limit = min(nearLimit, e.chunk)

@@ -109,6 +109,7 @@ func (w *watched) join(s *Start, most int) (err error) {
 		err = cmp.Or(err, allErr)
 	} else if err == nil {
 		if err = w.watch(p); err == nil {
+			s.Marks = p.Marks()
 			return nil
 		}
 	}
