@@ -50,6 +50,13 @@ func (b *Bell) Sleep(most time.Duration) (rung bool) {
 // Ring wakes the owner if it has armed the Bell. Otherwise it costs one load.
 func (b *Bell) Ring() {
 	if b.Armed() && atomic.CompareAndSwapUint32(b.word, armed, 0) {
-		wake(b.word)
+		b.Wake()
 	}
+}
+
+// Wake wakes the owner even if the Bell is not armed: a process that dies while it rings may have
+// disarmed it, and not woken the owner.
+func (b *Bell) Wake() {
+	atomic.StoreUint32(b.word, 0)
+	wake(b.word)
 }

@@ -33,7 +33,8 @@ func TestNoRingIsLost(t *testing.T) {
 	<-other
 }
 
-// A bell that rang before it was slept at, or that was never armed, does not stop its owner.
+// A bell that rang before it was slept at, or that was never armed, does not stop its owner, nor
+// does one that was rung by a process which was killed before it could wake the owner.
 func TestSleepEnds(t *testing.T) {
 	b := New(make([]byte, Size))
 	if Rings {
@@ -41,6 +42,12 @@ func TestSleepEnds(t *testing.T) {
 		b.Arm()
 		b.Ring()
 		b.Sleep(time.Hour) // rung
+		b.Arm()
+		over := make(chan struct{})
+		go func() { defer close(over); b.Sleep(time.Hour) }()
+		atomic.StoreUint32(b.word, 0) // half a Ring
+		b.Wake()
+		<-over
 	}
 	b.Arm()
 	b.Sleep(time.Nanosecond)

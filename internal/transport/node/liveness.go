@@ -96,9 +96,9 @@ func (e *engine) takeDeath(process int) {
 // died notes the death of a process, for all programs.
 func (e *engine) died(process int) {
 	e.dead[process] = true
-	for _, o := range e.out { // to processes that have not seen it and sleep
-		if o != nil {
-			o.bell.Ring()
+	for _, o := range e.out {
+		if o != nil { // it may sleep; if the dead one was ringing, its bell is not armed any more
+			o.bell.Wake()
 		}
 	}
 	for _, l := range e.families {

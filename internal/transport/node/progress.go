@@ -2,6 +2,7 @@ package node
 
 import (
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -129,6 +130,8 @@ func (e *engine) longestSleep(waited time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
+	case slices.ContainsFunc(e.in, (*inbox).Ready): // progress lets those go first who wait for mu
+		return 0
 	case e.isMoving():
 		return min(waited/8, period, e.longest)
 	case bell.Rings && len(e.in) == e.size && e.lagging == 0:

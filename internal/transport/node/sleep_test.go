@@ -10,6 +10,16 @@ import (
 	"github.com/mpicx/go-mpicx/internal/bell"
 )
 
+// A process does not sleep while there is a packet, though progress lets others go first.
+func TestNoSleepWithAPacket(t *testing.T) {
+	c, _ := pair(false)
+	e := c[1].e
+	require.Equal(t, time.Second, e.longestSleep(time.Hour))
+	require.True(t, c[0].TrySend(1, 1, 0, 0, []byte{1}))
+	e.wanted.Store(1)
+	require.Zero(t, e.longestSleep(time.Hour))
+}
+
 // sleeper is a waiting.Sleeper that is woken when it is closed.
 type sleeper chan struct{}
 
