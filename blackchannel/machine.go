@@ -232,11 +232,7 @@ func (m *Machine) resolve(msg *Message) {
 	v := msg.Verdict
 	m.flood(m.parent, msg, false)
 	m.tell(Output{Resolved: v})
-	for _, r := range v.Reports { // a verdict has this rank's reports in the order they were raised
-		if r.Rank == m.rank && len(m.mine) > 0 {
-			m.mine = m.mine[1:]
-		}
-	}
+	m.mine = m.mine[min(len(v.Of(m.rank)), len(m.mine)):]
 	m.round++
 	m.open, m.fatal, m.joined, m.sent, m.heard, m.reports = false, false, false, false, 0, nil
 	if m.final = v.Corrupt; m.final {

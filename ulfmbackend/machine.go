@@ -375,11 +375,7 @@ func (m *Machine) expect(from int, msg *Message) {
 // resolved tells the client the verdict, and begins the next round if there is
 // more to resolve.
 func (m *Machine) resolved(v *errchan.Verdict) {
-	for _, r := range v.Reports { // a verdict has this rank's reports in the order they were raised
-		if r.Rank == m.rank && len(m.mine) > 0 {
-			m.mine = m.mine[1:]
-		}
-	}
+	m.mine = m.mine[min(len(v.Of(m.rank)), len(m.mine)):]
 	for _, r := range v.Dead {
 		if r != m.rank || !m.leaving && !m.left { // a rank that leaves still takes part in rounds
 			m.report(r)

@@ -1,6 +1,7 @@
 package errchan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -87,6 +88,14 @@ type Verdict struct {
 	Settled []Settled
 
 	meaning memo
+}
+
+// Of returns the reports of a rank, in the order in which it raised them.
+func (v *Verdict) Of(rank int) []Report {
+	byRank := func(r Report, rank int) int { return cmp.Compare(r.Rank, rank) }
+	first, _ := slices.BinarySearchFunc(v.Reports, rank, byRank)
+	next, _ := slices.BinarySearchFunc(v.Reports, rank+1, byRank)
+	return v.Reports[first:next]
 }
 
 // Meaning returns read(v). It calls read once for all the ranks that share v.

@@ -51,8 +51,8 @@ func (c *Comm) Resolved(v *errchan.Verdict, rank int) {
 	}
 	e := &Error{Comm: c, Verdict: v}
 	c.settling, c.everywhere = e, true
-	for _, r := range v.Reports {
-		if i := slices.IndexFunc(c.raised, func(own *Raised) bool { return r.Rank == rank && bytes.Equal(r.Data, own.Data) }); i >= 0 {
+	for _, r := range v.Of(rank) {
+		if i := slices.IndexFunc(c.raised, func(own *Raised) bool { return bytes.Equal(r.Data, own.Data) }); i >= 0 {
 			c.raised[i].Verdict = e
 			e.Own = append(e.Own, c.raised[i])
 			c.raised = slices.Delete(slices.Clone(c.raised), i, i+1)
