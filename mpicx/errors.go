@@ -127,13 +127,13 @@ func face(e *ledger.Error) {
 		}
 	}
 	v := verdict{of: e, causes: withoutVerdicts(together(causes))}
+	m := meaningOf(e.Verdict)
 	if e.Corrupt() {
-		e.Face = &CommCorruptedError{failuresOf(e.Verdict), e.Verdict.Dead, v, unheard}
+		e.Face = &CommCorruptedError{m.failures, e.Verdict.Dead, v, unheard}
 		return
 	}
-	var failures []Failure
-	failures, e.Era, e.Place = placed(failuresOf(e.Verdict))
-	e.Face = &PropagatedError{Failures: expanded(failures, e), verdict: v}
+	e.Era, e.Place = m.era, m.place
+	e.Face = &PropagatedError{Failures: m.expanded(e), verdict: v}
 }
 
 // with returns err and, if it is a verdict, own, an error of this rank that came after it. Only

@@ -48,35 +48,53 @@ func decodePath(s string) (path []int) {
 	return path
 }
 
-// placed returns the failures of the latest era, and the path of the innermost Try call that
-// encloses them. The era is the first number of a path. It is -1 if no failure has a path, and
-// failures without one are of any era.
-func placed(failures []Failure) (latest []Failure, era int, place []int) {
-	era = -1
-	for _, f := range failures {
-		if path := decodePath(f.path); len(path) > 0 {
-			era = max(era, path[0])
+// A meaning is what a verdict says. All ranks of a process share it.
+type meaning struct {
+	// failures are those of the latest era or, of a corruption, those of ranks that unwound. The era
+	// is the first number of a path. It is -1 if no failure has a path, and failures without one are
+	// of any era.
+	failures []Failure
+	again    bool // some of them only refer to the previous round
+	era      int
+	place    []int // the path of the innermost Try call that encloses the failures
+}
+
+// meaningOf returns what a verdict says.
+func meaningOf(v *errchan.Verdict) *meaning {
+	return v.Meaning(func(v *errchan.Verdict) any {
+		m := &meaning{failures: make([]Failure, 0, len(v.Reports)), era: -1}
+		for _, r := range v.Reports {
+			if r.Corrupt != v.Corrupt {
+				continue
+			}
+			f := decodeFailure(r)
+			path := decodePath(f.path)
+			switch {
+			case len(path) > 0 && path[0] < m.era:
+				continue
+			case len(path) > 0 && path[0] > m.era && !v.Corrupt:
+				m.era = path[0]
+				m.failures = slices.DeleteFunc(m.failures, func(f Failure) bool { return f.path != "" })
+			}
+			m.failures = append(m.failures, f)
 		}
-	}
-	for _, f := range failures {
-		path := decodePath(f.path)
-		switch {
-		case len(path) > 0 && path[0] < era:
-			continue
-		case latest == nil:
-			place = path
+		for i, f := range m.failures {
+			path := decodePath(f.path)
+			if i == 0 {
+				m.place = path
+			}
+			m.again = m.again || f.again == v.Round && v.Round > 0
+			same := 0
+			for same < min(len(path), len(m.place)) && path[same] == m.place[same] {
+				same++
+			}
+			m.place = m.place[:same]
 		}
-		latest = append(latest, f)
-		same := 0
-		for same < min(len(path), len(place)) && path[same] == place[same] {
-			same++
+		if len(m.place) == 1 {
+			m.place = nil
 		}
-		place = place[:same]
-	}
-	if len(place) == 1 {
-		place = nil
-	}
-	return latest, era, place
+		return m
+	}).(*meaning)
 }
 
 // MaxMessage is the maximum length in bytes of a Failure's text. A longer text is cut.
@@ -187,33 +205,19 @@ func decodeFailure(r errchan.Report) Failure {
 	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}
 }
 
-// failuresOf returns the failures of a verdict. Of a corruption it returns only the failures
-// of ranks that unwound.
-func failuresOf(v *errchan.Verdict) []Failure {
-	return v.Meaning(func(v *errchan.Verdict) any {
-		failures := make([]Failure, 0, len(v.Reports))
-		for _, r := range v.Reports {
-			if r.Corrupt == v.Corrupt {
-				failures = append(failures, decodeFailure(r))
-			}
-		}
-		return failures
-	}).([]Failure)
-}
-
-// expanded returns failures, in which each failure that only refers to the previous round is
-// replaced by the failures of that round.
-func expanded(failures []Failure, e *ledger.Error) []Failure {
-	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
+// expanded returns the failures of e, in which each failure that only refers to the previous round
+// is replaced by the failures of that round.
+func (m *meaning) expanded(e *ledger.Error) []Failure {
 	prev := e.Comm.Previous()
-	if e.Verdict.Round == 0 || prev == nil || !slices.ContainsFunc(failures, isAgain) {
-		return failures
+	if !m.again || prev == nil {
+		return m.failures
 	}
 	before, ok := prev.Face.(*PropagatedError)
 	if !ok {
-		return failures
+		return m.failures
 	}
-	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(failures), isAgain))
+	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
+	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(m.failures), isAgain))
 	slices.SortStableFunc(all, func(a, b Failure) int { return a.Rank - b.Rank })
 	return all
 }
