@@ -14,8 +14,8 @@ import (
 // the files of a process, the system frees its memory, which takes some 0.1 s a GiB.
 //
 // The word is a robust futex (set_robust_list(2)), which a thread of the process owns as long as
-// the process lives. Until then its value is the number of the thread, and waiters. Where the system has no
-// robust futexes, the words stay 0.
+// the process lives. Until then its value is the number of the thread, and waiters. Where the
+// system has no robust futexes, the words stay 0.
 type marks struct {
 	words   []byte
 	release chan struct{} // nil: this process's word is not owned
