@@ -45,6 +45,11 @@ func rankOfJob(args []string) {
 			jobPingPong(ctx, world, number)
 		case "sleep": // so many ms, outside of the library
 			time.Sleep(time.Duration(number) * time.Millisecond)
+		case "wait": // the others for rank 0
+			if world.Rank() == 0 {
+				time.Sleep(time.Duration(number) * time.Millisecond)
+			}
+			world.Barrier().MustWait(ctx)
 		case "allreduce":
 			jobAllreduce(ctx, world)
 		case "collectives":

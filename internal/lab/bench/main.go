@@ -75,7 +75,7 @@ func rows(p *programs) []row {
 		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
 	)
 	all = append(append(append(all, timelineRows()...), neighborhoodRows()...), checkpointRows()...)
-	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p))...)
+	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p), waitCostRow(p))...)
 	return append(all, virtualRows()...)
 }
 

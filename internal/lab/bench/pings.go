@@ -108,7 +108,7 @@ func sigkillRows(p *programs) (all []row) {
 }
 
 // pingCostRow compares the CPU time of processes that sleep outside of the library, with pings and
-// without: what pings take from a program that computes. A Wait would keep a core busy anyway.
+// without: what pings take from a program that computes.
 func pingCostRow(p *programs) row {
 	const n = 4
 	return row{what: "pings every 100 ms: CPU time of 4 processes that sleep", against: "without", measure: func(c config) result {
@@ -118,15 +118,36 @@ func pingCostRow(p *programs) row {
 		}
 		cpu := func(args ...string) func() time.Duration {
 			return func() time.Duration {
-				args := append([]string{"-n", strconv.Itoa(n), p.build("internal/lab/bench"), "sleep", strconv.Itoa(int(wait.Milliseconds()))}, args...)
-				run := exec.Command(p.build("mpicx/mpicxrun"), args...)
-				must(run.Run())
-				return run.ProcessState.UserTime() + run.ProcessState.SystemTime()
+				return p.cpuTime(n, append([]string{"sleep", strconv.Itoa(int(wait.Milliseconds()))}, args...)...)
 			}
 		}
 		s := inTurn(c.times(5), cpu("rare pings"), cpu())
 		return result{s[0], s[1], fmt.Sprintf("in %v; the pings take %.2f %% of a core from each", wait, (s[0].median()-s[1].median())/float64(n*wait)*100)}
 	}}
+}
+
+// waitCostRow measures the processor time of processes that wait.
+func waitCostRow(p *programs) row {
+	const n = 8
+	return row{what: "CPU time of 8 processes, 7 of which wait for one that sleeps", against: "of one core", reach: 0.01, measure: func(c config) (r result) {
+		wait := 10 * time.Second
+		if c.quick {
+			wait = 100 * time.Millisecond
+		}
+		for range c.times(5) {
+			start := p.cpuTime(n, "wait", "0")
+			r.ours = append(r.ours, float64(p.cpuTime(n, "wait", strconv.Itoa(int(wait.Milliseconds())))-start))
+			r.theirs = append(r.theirs, float64(wait))
+		}
+		return r
+	}}
+}
+
+// cpuTime returns the processor time of a job of n processes of this program.
+func (p *programs) cpuTime(n int, args ...string) time.Duration {
+	run := exec.Command(p.build("mpicx/mpicxrun"), append([]string{"-n", strconv.Itoa(n), p.build("internal/lab/bench")}, args...)...)
+	must(run.Run())
+	return run.ProcessState.UserTime() + run.ProcessState.SystemTime()
 }
 
 // scans measures the time from when the last of n ranks pings all others until it has all answers.
