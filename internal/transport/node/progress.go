@@ -164,8 +164,7 @@ func (e *engine) sleep(waited time.Duration) (happened bool) {
 
 // await makes progress until w is woken, ended is closed, or the engine has failed. It returns
 // whether w was woken. If another goroutine makes progress already, or nothing has happened for a
-// while, this one is parked. Until then it yields the core to other goroutines and processes, sooner
-// if another process of the job needs it.
+// while, this one is parked.
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for {
 		if e.driving.try() {
@@ -202,7 +201,9 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 	return woken, over
 }
 
-// drive makes progress, for await. Over says that the wait is over; else it was in vain.
+// drive makes progress, for await. While nothing happens it yields the core to other goroutines and
+// processes, sooner if another process of the job needs it. Over says that the wait is over; else it
+// was in vain.
 func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
 	var since time.Time
 	for idle := 1; ; idle++ {
