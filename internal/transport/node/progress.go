@@ -202,8 +202,8 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 }
 
 // drive makes progress, for await. While nothing happens it yields the core to other goroutines and
-// processes, sooner if another process of the job needs it. Over says that the wait is over; else it
-// was in vain.
+// processes, sooner if another process of the job needs it. Over says that the wait is over;
+// otherwise it was in vain.
 func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
 	var since time.Time
 	for idle := 1; ; idle++ {
