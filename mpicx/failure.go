@@ -50,9 +50,9 @@ func decodePath(s string) (path []int) {
 
 // A meaning is what a verdict says. All ranks of a process share it.
 type meaning struct {
-	// failures are those of the latest era or, of a corruption, those of ranks that unwound. The era
-	// is the first number of a path. It is -1 if no failure has a path, and failures without one are
-	// of any era.
+	// failures are those of the latest era or, of a corruption, those of ranks that unwound. The
+	// era is the first number of a path. It is -1 if no failure has a path, and failures without
+	// one are of any era.
 	failures []Failure
 	again    bool // some of them only refer to the previous round
 	era      int

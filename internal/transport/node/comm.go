@@ -270,9 +270,9 @@ func (c *comm) Revoke(cause error) {
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
-	for begun := time.Now(); c.e.err == nil && len(c.moving) > 0; {
+	for since := time.Now(); c.e.err == nil && len(c.moving) > 0; {
 		c.e.mu.Unlock()
-		c.e.rest(begun)
+		since = c.e.rest(since)
 		c.e.mu.Lock()
 	}
 	c.e.unlock()

@@ -104,7 +104,7 @@ func (j *Job) Break(err error) {
 // all processes have called End, later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
-	for begun := time.Now(); ; e.rest(begun) {
+	for since := time.Now(); ; since = e.rest(since) {
 		if moving, _ := j.underway(); moving == 0 {
 			break
 		}
@@ -115,8 +115,8 @@ func (j *Job) End() error {
 		err = e.fabric.Leave(e.mortal)
 	}
 	e.mu.Unlock()
-	for begun, all := time.Now(), false; err == nil && !all; {
-		e.rest(begun)
+	for since, all := time.Now(), false; err == nil && !all; {
+		since = e.rest(since)
 		e.mu.Lock()
 		if err = e.err; err == nil {
 			all, err = e.fabric.EverybodyLeft()
@@ -167,18 +167,20 @@ func (j *Job) underway() (moving, offered int) {
 	return len(e.transfers) + len(e.coming) + lagging + e.fabric.Requests(), len(e.offers)
 }
 
-// rest makes progress. If nothing moves it sleeps for an eighth of the time since begun, because
-// what its caller waits for may ring no bell.
-func (e *engine) rest(begun time.Time) {
+// rest makes progress. Nothing has moved since a time; rest returns it, or the present time if
+// something has moved now. If nothing has moved for a while it sleeps for an eighth of that time,
+// because what its caller waits for may ring no bell.
+func (e *engine) rest(since time.Time) time.Time {
 	if e.progress(1) {
-		return
+		return time.Now()
 	}
-	if waited := time.Since(begun); e.mayGiveUp(waited) {
+	if waited := time.Since(since); e.mayGiveUp(waited) {
 		time.Sleep(min(waited/8, longestRest))
 	} else {
 		runtime.Gosched()
 		yield()
 	}
+	return since
 }
 
 // longestRest is the longest sleep of rest. Meanwhile goOn takes packets.
