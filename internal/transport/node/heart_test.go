@@ -490,15 +490,17 @@ func TestGarbageForHearts(t *testing.T) {
 		{header{kind: vouch, id: 1}, nil, false},
 		{header{kind: vouch, id: 4}, nil, false},
 	} {
-		m := startMachines(t, 0, 0, 1, 1)
-		e := m.jobs[0].engine
-		e.lock()
-		err := e.heart.take(2, c.h, c.rest)
-		aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
-		e.unlock()
-		require.Error(t, aboutItself)
-		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
-		m.settle()
+		t.Run(fmt.Sprint(c.h.kind, c.h.id, c.rest), func(t *testing.T) {
+			m := startMachines(t, 0, 0, 1, 1)
+			e := m.jobs[0].engine
+			e.lock()
+			err := e.heart.take(2, c.h, c.rest)
+			aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
+			e.unlock()
+			require.Error(t, aboutItself)
+			require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
+			m.settle()
+		})
 	}
 	none := startMemory(t, 2, true, true)[0].engine
 	require.Nil(t, none.heart)
