@@ -18,9 +18,8 @@ const Supported = true
 // Peers are the connections of this process with the others.
 type Peers struct {
 	me     int
-	others []peer        // by index; the one of this process is unused
-	look   atomic.Uint32 // counts calls of Look: see there
-	marks  *marks        // nil: sockets alone show the ends of processes
+	others []peer // by index; the one of this process is unused
+	marks  *marks // nil: sockets alone show the ends of processes
 
 	dir      string            // the directory in which the processes meet
 	listener *net.UnixListener // nil: Join or Close has returned
@@ -41,9 +40,7 @@ type peer struct {
 	// When to ends, the process has ended. from is the connection that the process has made. It is
 	// kept open, because its end would tell the process that this one has ended.
 	to, from *net.UnixConn
-	raw      syscall.RawConn  // of to
-	peek     func(fd uintptr) // sets sees; called by raw
-	sees     bool             // used by Look, which only one goroutine calls at a time
+	raw      syscall.RawConn // of to
 	ended    atomic.Bool
 }
 
@@ -51,7 +48,6 @@ type peer struct {
 func (o *peer) begin(to *net.UnixConn) {
 	o.to = to
 	o.raw, _ = to.SyscallConn()
-	o.peek = func(fd uintptr) { _, o.sees = peek(fd) }
 }
 
 // peek says whether a read would return, and whether it would find the end. Go's sockets do not
@@ -105,23 +101,12 @@ func (p *Peers) Watch(told func(index int)) {
 	}
 }
 
-// Look checks whether processes have ended. It does not wait. It is for a goroutine that does not
-// release its thread: Go then gets no events from the system for some milliseconds. It reads the
-// marks of all processes, and looks at the socket of one process, the next one in each call. Only
-// one goroutine may call it at a time.
+// Look reports the processes whose marks say that they end. It costs a load for each.
 func (p *Peers) Look() {
 	for i := range p.others {
 		if p.marks.ends(i) && !p.others[i].ended.Load() {
 			p.end(i)
 		}
-	}
-	index := int(p.look.Add(1)) % len(p.others)
-	o := &p.others[index]
-	if o.raw == nil || o.ended.Load() {
-		return
-	}
-	if err := o.raw.Control(o.peek); err == nil && o.sees {
-		p.end(index)
 	}
 }
 

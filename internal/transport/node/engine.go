@@ -47,10 +47,7 @@ type engine struct {
 	over   atomic.Bool // err is set; read without mu
 	mortal bool        // the job survives deaths of its processes
 	dead   []bool      // by process: whether it has died
-	// lookForEnds makes a system call to see which processes of this machine have ended. It is nil
-	// if the fabric is not a watched one.
-	lookForEnds func()
-	heart       *heart // nil: see heart
+	heart  *heart      // nil: see heart
 	// families are the livenesses of the programs, by the context of their first communicator.
 	families map[contextID]*liveness
 
@@ -89,9 +86,6 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 		e.often = 4
 	}
 	e.discarded = e.received
-	if w, ok := fabric.(*watched); ok {
-		e.lookForEnds = w.look
-	}
 	return e
 }
 

@@ -37,37 +37,34 @@ const (
 // another goroutine makes progress. It runs on a goroutine of its own until End.
 func (e *engine) goOn() {
 	timer := time.NewTimer(period)
-	var since time.Time // nothing has happened since, while goroutines wait
+	var since time.Time // nothing has happened since
 	quiet := 0          // periods without a packet, while the program computes
 	for reminded := time.Now(); ; {
+		select {
+		case <-e.attend: // before stop, of which it may tell
+			since = time.Now().Add(-e.patience())
+		default:
+		}
+		select {
+		case <-e.stop:
+			return
+		default:
+		}
 		happened := e.over.Load()
-		if !e.driving.busy.Load() && !happened && (e.watched.Load() > 0 || quiet > calm) {
-			select {
-			case <-e.attend: // first: it says that stop, or what sleep looks for, may have changed
-				since = time.Now().Add(-e.patience())
-			default:
-			}
-			select {
-			case <-e.stop:
-				return
-			default:
-			}
-			if waited := time.Since(since); waited < e.patience() {
-				runtime.Gosched()
-				e.core.yield()
-			} else {
-				happened = e.sleep(waited)
-			}
-		} else {
+		switch {
+		case happened || e.driving.busy.Load() || e.watched.Load() == 0 && quiet <= calm:
 			timer.Reset(period)
 			select {
-			case <-e.stop:
-				return
 			case <-timer.C:
 				quiet++
 			case <-e.attend:
 			}
 			since = time.Now().Add(-e.patience())
+		case time.Since(since) < e.patience():
+			runtime.Gosched()
+			e.core.yield()
+		default:
+			happened = e.sleep(time.Since(since))
 		}
 		if e.driving.try() {
 			for e.progress(1) {
@@ -316,9 +313,6 @@ func (e *engine) move(times int, all bool) (happened bool) {
 	if len(e.pulls) > 0 {
 		e.pull()
 		happened = true
-	}
-	if e.lookForEnds != nil && (all || due) {
-		e.lookForEnds()
 	}
 	if ask && (!happened || due) { // due: a neighbour may keep sending
 		if len(e.in) > 0 {

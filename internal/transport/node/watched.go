@@ -175,6 +175,9 @@ func memoryDir() (string, error) {
 }
 
 func (w *watched) Poll(s *Sink, times int) (happened, died bool) {
+	if w.peers != nil {
+		w.peers.Look()
+	}
 	happened, died = w.Network.Poll(s, times)
 	return happened, died || w.ends.Load() > w.asked
 }
@@ -193,13 +196,6 @@ func (w *watched) sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.peers != nil && slices.Contains(w.near, process) && !slices.Contains(w.ended, process)
-}
-
-// look makes package peers check whether a process of this machine has ended. It does not wait.
-func (w *watched) look() {
-	if w.peers != nil {
-		w.peers.Look()
-	}
 }
 
 // kill kills a process of this machine that has been declared dead. It returns false if the process
