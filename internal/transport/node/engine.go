@@ -2,10 +2,8 @@ package node
 
 import (
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -16,18 +14,10 @@ import (
 type engine struct {
 	fabric Fabric
 	mu     sync.Mutex
-	// wanted is the number of goroutines that wait for mu to begin an operation. The goroutine
-	// that makes progress lets them go first. It changes without mu.
-	wanted     atomic.Int32
-	name       string // of the transport
-	rank, size int
-	core       core
-	far        int     // length of the longest eager message to another machine
-	machines   []int   // for each process the number of its machine
-	later      int     // the last later processes may be started during the job
-	reserve    Reserve // the fabric, if later > 0
+	place
+	mover
+	teller
 	node
-	moves uint                // number of calls of move
 	comms map[contextID]*comm // those that this rank has made and not closed
 	// latest is the communicator of the last message, which is probably that of the next one too.
 	// It is nil, or one of comms.
@@ -50,40 +40,23 @@ type engine struct {
 	heart  *heart      // nil: see heart
 	// families are the livenesses of the programs, by the context of their first communicator.
 	families map[contextID]*liveness
+}
 
-	// news is told when mu is free, in order, by one goroutine at a time. The order matters: news
-	// that follows the end of a request may free buffers that this end still uses (P4).
-	news []news
-	told []news // memory for reuse by tell
-	// telling says what the goroutine that tells news tells: toldNothing, toldEnd or toldAll.
-	// Without mu it changes only from toldEnd to toldNothing.
-	telling atomic.Int32
-
-	driving driving
-	// often is the number of moves after which the goroutine that makes progress lets other
-	// goroutines run. That may wake up a thread, so it is not done at each move.
-	often int
-	// watched is the number of goroutines that wait for messages and do not make progress. It
-	// changes without mu.
-	watched atomic.Int32
-	// Where all that this process waits for rings its bell, goOn sleeps for as long as it has
-	// waited, but for shortest at least and longest at most.
-	shortest, longest time.Duration
-	attend            chan struct{} // makes goOn look soon
-	stop              chan struct{} // closed by End
-	// idle waits for the engine's goroutines: goOn, which makes progress while no other goroutine
-	// does, and beat.
-	idle sync.WaitGroup
+// place says where this process is in the job. It does not change after Begin.
+type place struct {
+	name       string // of the transport
+	rank, size int
+	far        int     // length of the longest eager message to another machine
+	machines   []int   // for each process the number of its machine
+	later      int     // the last later processes may be started during the job
+	reserve    Reserve // the fabric, if later > 0
 }
 
 func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
 		fabric: fabric, mortal: mortal, rendezvous: newRendezvous(),
 		comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival), families: make(map[contextID]*liveness),
-		driving: driving{free: make(chan struct{}, 1)}, often: 256, shortest: remindPeriod, longest: time.Second, attend: make(chan struct{}, 1), stop: make(chan struct{}),
-	}
-	if runtime.GOMAXPROCS(0) == 1 {
-		e.often = 4
+		mover: newMover(),
 	}
 	e.discarded = e.received
 	return e

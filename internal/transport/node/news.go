@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
@@ -18,7 +19,17 @@ type news struct {
 	call    func()
 }
 
-// The values of engine.telling: what the goroutine that tells news tells.
+// A teller tells news when the engine's mu is free, in order, by one goroutine at a time. The order
+// matters: news that follows the end of a request may free buffers that this end still uses (P4).
+type teller struct {
+	news []news
+	told []news // memory for reuse by tell
+	// telling says what the goroutine that tells news tells: toldNothing, toldEnd or toldAll.
+	// Without mu it changes only from toldEnd to toldNothing.
+	telling atomic.Int32
+}
+
+// The values of teller.telling: what the goroutine that tells news tells.
 const (
 	toldNothing = iota // there is no such goroutine
 	toldEnd            // the end of one request, and there was no other news when it began

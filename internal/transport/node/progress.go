@@ -3,6 +3,7 @@ package node
 import (
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,41 @@ const (
 	// computes: until then it lets packets wait, so that they do not interrupt the program often.
 	calm = 20
 )
+
+// A mover says which goroutine of the engine makes progress, and when.
+type mover struct {
+	core    core
+	driving driving
+	moves   uint // number of calls of move
+	// wanted is the number of goroutines that wait for the engine's mu to begin an operation. The
+	// goroutine that makes progress lets them go first. It changes without mu.
+	wanted atomic.Int32
+	// often is the number of moves after which the goroutine that makes progress lets other
+	// goroutines run. That may wake up a thread, so it is not done at each move.
+	often int
+	// watched is the number of goroutines that wait for messages and do not make progress. It
+	// changes without mu.
+	watched atomic.Int32
+	// Where all that this process waits for rings its bell, goOn sleeps for as long as it has
+	// waited, but for shortest at least and longest at most.
+	shortest, longest time.Duration
+	attend            chan struct{} // makes goOn look soon
+	stop              chan struct{} // closed by End
+	// idle waits for the engine's goroutines: goOn, which makes progress while no other goroutine
+	// does, and beat.
+	idle sync.WaitGroup
+}
+
+func newMover() mover {
+	often := 256
+	if runtime.GOMAXPROCS(0) == 1 {
+		often = 4
+	}
+	return mover{
+		driving: driving{free: make(chan struct{}, 1)}, often: often, shortest: remindPeriod, longest: time.Second,
+		attend: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+}
 
 // goOn makes progress from time to time while the program computes, and sleeps for the goroutines
 // that have waited in vain: whatever they wait for wakes it. It also sends reminders, even if
