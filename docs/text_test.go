@@ -75,6 +75,26 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// The map names each file of package mpicx, and no other.
+func TestMapOfFiles(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	require.NoError(t, err)
+	var named []string
+	list := string(text[strings.Index(string(text), "No file of `mpicx`"):strings.Index(string(text), "## Where is it?")])
+	for _, m := range regexp.MustCompile("`([a-z0-9_]+[.]go)`").FindAllStringSubmatch(list, -1) {
+		named = append(named, m[1])
+	}
+	found, err := filepath.Glob("../mpicx/*.go")
+	require.NoError(t, err)
+	var files []string
+	for _, path := range found {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") && name != "doc.go" {
+			files = append(files, name)
+		}
+	}
+	require.ElementsMatch(t, files, named)
+}
+
 // anchors returns the names of a file's headings in links, as GitHub makes them.
 func anchors(t *testing.T, path string) (all []string) {
 	for _, line := range prose(t, path) {

@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,9 +65,17 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// No file uses what is declared in one that uses it: what is above may change, and what
-// is below does not notice.
+// No file uses what is declared in a file that stands after it in docs/ARCHITECTURE.md: what is after
+// it may change, and the file does not notice.
 func TestFilesUseWhatIsBelow(t *testing.T) {
+	text, err := os.ReadFile("../docs/ARCHITECTURE.md")
+	require.NoError(t, err)
+	_, list, _ := strings.Cut(string(text), "No file of `mpicx` uses")
+	list, _, _ = strings.Cut(list, "\n\n")
+	place := make(map[string]int)
+	for i, m := range regexp.MustCompile("`([a-z0-9_]+[.]go)`").FindAllStringSubmatch(list, -1) {
+		place[m[1]] = i
+	}
 	p, err := build.ImportDir(".", 0)
 	require.NoError(t, err)
 	var files []*ast.File
@@ -80,30 +89,14 @@ func TestFilesUseWhatIsBelow(t *testing.T) {
 	info := &types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	config := types.Config{Importer: nothing{}, Error: func(error) {}}
 	this, _ := config.Check("mpicx", positions, files, info)
-	uses := make(map[string]map[string]string) // by file and file below it: a name
-	for _, name := range p.GoFiles {
-		uses[name] = make(map[string]string)
-	}
+	used := 0
 	for id, of := range info.Uses {
-		from, to := positions.Position(id.Pos()).Filename, positions.Position(of.Pos()).Filename
-		if of.Pkg() == this && from != to {
-			uses[from][to] = of.Name()
+		if from, to := positions.Position(id.Pos()).Filename, positions.Position(of.Pos()).Filename; of.Pkg() == this && from != to {
+			require.Less(t, place[to], place[from], "%s uses %s of %s", from, of.Name(), to)
+			used++
 		}
 	}
-	require.Contains(t, uses["scope.go"], "comm.go")
-	for settled := true; settled; {
-		settled = false
-		for file, below := range uses {
-			if len(below) == 0 {
-				delete(uses, file)
-				for _, above := range uses {
-					delete(above, file)
-				}
-				settled = true
-			}
-		}
-	}
-	require.Empty(t, uses, "files that use each other in a circle, or such files, and a name in each")
+	require.NotZero(t, used)
 }
 
 // nothing imports packages that declare nothing.
