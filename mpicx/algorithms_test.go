@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,75 +24,10 @@ const long = 9000
 
 // once carries out an operation, and says whether its result is what it should be.
 func once(ctx context.Context, c *mpicx.Comm, operation string) error {
-	n, me := c.Size(), c.Rank()
-	send, recv, all := fill(long, me), make([]int, long), make([]int, n*long)
-	sum := func(i int) int { return 1000*n*(n-1)/2 + n*i }
-	gathered := func(i int) int { return entry(i/long, i%long) }
-	part := func(i int) int { return entry(me, i) }
-	counts, first := make([]int, n), 0
-	for r := range counts {
-		counts[r] = (r+1)*long/n - r*long/n
-		if r < me {
-			first += counts[r]
-		}
-	}
-	switch operation {
-	case "Barrier":
+	if operation == "Barrier" {
 		return c.Barrier().Wait(ctx)
-	case "Bcast":
-		if me == n-1 {
-			recv = send
-		}
-		err := mpicx.Bcast(c, recv, n-1).Wait(ctx)
-		return cmpErr(err, want("Bcast", recv, func(i int) int { return entry(n-1, i) }))
-	case "Reduce":
-		err := mpicx.Reduce(c, send, recv, mpicx.Sum, n-1).Wait(ctx)
-		if me < n-1 {
-			return err
-		}
-		return cmpErr(err, want("Reduce", recv, sum))
-	case "Allreduce":
-		err := mpicx.Allreduce(c, send, recv, mpicx.Sum).Wait(ctx)
-		return cmpErr(err, want("Allreduce", recv, sum))
-	case "ReduceScatter":
-		recv = recv[:counts[me]]
-		err := mpicx.ReduceScatter(c, send, recv, counts, mpicx.Sum).Wait(ctx)
-		return cmpErr(err, want("ReduceScatter", recv, func(i int) int { return sum(first + i) }))
-	case "Scan":
-		err := mpicx.Scan(c, send, recv, mpicx.Sum).Wait(ctx)
-		return cmpErr(err, want("Scan", recv, func(i int) int { return 1000*me*(me+1)/2 + (me+1)*i }))
-	case "Allgather":
-		err := mpicx.Allgather(c, send, all).Wait(ctx)
-		return cmpErr(err, want("Allgather", all, gathered))
-	case "Allgatherv":
-		err := mpicx.Allgatherv(c, send, all, slices.Repeat([]int{long}, n)).Wait(ctx)
-		return cmpErr(err, want("Allgatherv", all, gathered))
-	case "Alltoall":
-		from := make([]int, n*long)
-		err := mpicx.Alltoall(c, slices.Repeat(send, n), from).Wait(ctx)
-		return cmpErr(err, want("Alltoall", from, gathered))
-	case "Gather":
-		err := mpicx.Gather(c, send, all, n-1).Wait(ctx)
-		if me < n-1 {
-			return err
-		}
-		return cmpErr(err, want("Gather", all, gathered))
-	case "Scatter":
-		for i := range all {
-			all[i] = gathered(i)
-		}
-		err := mpicx.Scatter(c, all, recv, n-1).Wait(ctx)
-		return cmpErr(err, want("Scatter", recv, part))
 	}
-	return errors.New("no such operation: " + operation)
-}
-
-// cmpErr is the error of an operation, or what is wrong with its result.
-func cmpErr(err, wrong error) error {
-	if err != nil {
-		return err
-	}
-	return wrong
+	return conformance()[operation].carriesOut(ctx, c, long, c.Size()-1, nil)
 }
 
 // everyAlgorithm runs a test with each algorithm of each operation.
