@@ -120,17 +120,13 @@ func TestCollectivesKeepNoBuffer(t *testing.T) {
 func BenchmarkCollectives(b *testing.B) {
 	for n, op := range product([]int{2, 8, 64}, collectives) {
 		b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
-			b.ReportAllocs()
-			err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
+			benchmarkRanks(b, n, func(ctx context.Context, c *mpicx.Comm) error {
 				buffers := newBuffers(n, 1)
 				for i := range b.N {
 					op.start(c, buffers, i%2*(n-1)).MustWait(ctx)
 				}
 				return nil
-			}, mpicx.WithRanks(n))
-			if err != nil {
-				b.Fatal(err)
-			}
+			})
 		})
 	}
 }
