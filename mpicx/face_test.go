@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -199,32 +201,18 @@ func TestAfterRun(t *testing.T) {
 				world.Barrier().MustWait(ctx)
 				return program(ctx, world)
 			}, mpicx.WithRanks(n))
-			const over = "is over"
 			for r := range n {
 				for _, c := range []*mpicx.Comm{worlds[r], dups[r]} {
-					for name, f := range begun(c) {
-						op, kind, _ := strings.Cut(name, " ")
-						if kind != "" && op != "AllreduceFunc" {
-							continue
-						}
-						if err := isMPIError(f.Wait(ctx), op, mpicx.ClassComm, over); err != nil {
-							t.Error(err)
-						}
-					}
-					for op, err := range methods(ctx, c) {
-						if err := isMPIError(err, op, mpicx.ClassComm, over); err != nil {
-							t.Error(err)
-						}
-					}
+					require.NoError(t, allSay(ctx, c, "is over"))
+					require.NoError(t, scopesSay(ctx, c, "is over"))
 				}
 				err := pending[r].Wait(ctx)
-				if is := isMPIError(err, "Recv", mpicx.ClassOther, fmt.Sprintf("rank %d has returned", (r+1)%n)); is != nil && name == "returned" && mpicx.Backend != "ulfm" {
-					t.Error(is)
-				}
-				if err == nil || ctx.Err() != nil {
-					t.Errorf("pending: %v", err)
+				require.Error(t, err)
+				if name == "returned" && mpicx.Backend != "ulfm" {
+					require.NoError(t, isMPIError(err, "Recv", mpicx.ClassOther, fmt.Sprintf("rank %d has returned", (r+1)%n)))
 				}
 			}
+			require.NoError(t, ctx.Err())
 		})
 	}
 }
