@@ -149,7 +149,7 @@ func isA[E error](err error) error {
 // corruption says that err is the verdict of a corruption by this rank.
 func corruption(err error, rank int) error {
 	c, is := err.(*mpicx.CommCorruptedError)
-	if !is || len(c.Failures) != 1 || c.Failures[0].Rank != rank {
+	if !is || c == nil || len(c.Failures) != 1 || c.Failures[0].Rank != rank {
 		return fmt.Errorf("got %v, expected a corruption by rank %d", err, rank)
 	}
 	return nil
