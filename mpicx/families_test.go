@@ -62,40 +62,6 @@ func TestD1Generations(t *testing.T) {
 	})
 }
 
-// D2: nobody hangs in a parent because its peers resolve an error of the child, nor the other way
-// round.
-func TestD2NobodyHangsElsewhere(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
-		me := world.Rank()
-		for round := range 20 {
-			// Rank 0 resolves an error of the child while rank 1, its other member,
-			// is blocked in the parent, in what rank 0 does after.
-			if me == 0 {
-				mpicx.Throw(propagated(child.SignalError(ctx, round), round))
-			}
-			mpicx.Throw(explain(world.Barrier().Wait(ctx), "round %d, parent", round))
-			if me == 1 { // it gets the child's error at its next operation there
-				mpicx.Throw(propagated(child.Barrier().Wait(ctx), round))
-			}
-			mpicx.Throw(exchange(ctx, child, round))
-			// And the other way round: rank 3 is blocked in the child.
-			settle()
-			var err error
-			if me == 3 {
-				err = mpicx.Recv(child, []int{0}, 0, 9).Wait(ctx)
-			} else {
-				err = world.SignalError(ctx, 50)
-			}
-			mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "round %d, child", round))
-			mpicx.Throw(exchange(ctx, world, round))
-			settle()
-		}
-		return nil
-	})
-}
-
 // A corrupted communicator corrupts those derived from it that have the rank
 // which unwound; the others report the error once and go on.
 func TestCorruptedFamilies(t *testing.T) {
@@ -227,38 +193,6 @@ func TestClassesOnTheirWay(t *testing.T) {
 			}
 		}
 		return nil
-	})
-}
-
-// A death that was met on the parent corrupts a child with the dead among its ranks for
-// good, though no operation of the child met it: each ends with the same error (C4), one
-// between living ranks too. A child without them has the error once, and works.
-func TestChildInheritsTheDead(t *testing.T) {
-	oneProcess(t)
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel sees no process die")
-	}
-	fakeTime(t)
-	const n, dead = 5, 4
-	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		with, without := world.Dup().MustGet(ctx), world.Split(world.Rank()/dead, 0).MustGet(ctx)
-		if world.Rank() == dead {
-			settle() // till all have both
-			mpicxtest.Die(world)
-		}
-		first := world.Barrier().Wait(ctx)
-		mpicx.Throw(corruptedBy(first, dead))
-		peer := world.Rank() ^ 1
-		for range 3 {
-			for _, err := range []error{
-				mpicx.Send(with, []int{1}, peer, 1).Wait(ctx), mpicx.Recv(with, []int{0}, peer, 1).Wait(ctx),
-				with.Barrier().Wait(ctx), with.Err(),
-			} {
-				require.Same(t, first, err)
-			}
-		}
-		require.Same(t, first, without.Barrier().Wait(ctx))
-		return exchange(ctx, without, 0)
 	})
 }
 
