@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -127,9 +126,11 @@ func conformance() map[string]conforming {
 			}
 			return counts
 		}
-		return conforming{func(c *comm, p part, send, recv []int) future.Waiter {
+		call := func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.Alltoallv(c, send, from(p, p.me), recv, to(p, p.me))
-		}, func(p part) int { return total(from(p, p.me)) }, func(p part) int { return total(to(p, p.me)) }, func(p part, i int) int {
+		}
+		sends, recvs := func(p part) int { return total(from(p, p.me)) }, func(p part) int { return total(to(p, p.me)) }
+		return conforming{call, sends, recvs, func(p part, i int) int {
 			r, i := locate(to(p, p.me), i)
 			return entry(r, total(from(p, r)[:p.me])+i)
 		}, at}
@@ -141,47 +142,50 @@ func conformance() map[string]conforming {
 		}, atRoot(part.one), part.one, func(p part, i int) int { return entry(p.root, i) }, nil},
 		"Reduce": {func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.Reduce(c, send, recv, mpicx.Sum, p.root)
-		}, part.one, atRoot(part.one), sum, place{part.start}},
+		},
+			part.one, atRoot(part.one), sum, place{part.start}},
 		"Allreduce": {func(c *comm, _ part, send, recv []int) future.Waiter {
 			return mpicx.Allreduce(c, send, recv, mpicx.Sum)
-		}, part.one, part.one, sum, place{part.start}},
+		},
+			part.one, part.one, sum, place{part.start}},
 		"AllreduceFunc": {func(c *comm, _ part, send, recv []int) future.Waiter {
 			return mpicx.AllreduceFunc(c, send, recv, func(a, b int) int { return b })
-		}, part.one, part.one, func(p part, i int) int { return entry(p.n-1, i) }, place{part.start}},
-		"Scan": {func(c *comm, _ part, send, recv []int) future.Waiter {
-			return mpicx.Scan(c, send, recv, mpicx.Sum)
-		}, part.one, part.one, func(p part, i int) int { return sums(p.me+1, i) }, place{part.start}},
+		},
+			part.one, part.one, func(p part, i int) int { return entry(p.n-1, i) }, place{part.start}},
+		"Scan": {func(c *comm, _ part, send, recv []int) future.Waiter { return mpicx.Scan(c, send, recv, mpicx.Sum) },
+			part.one, part.one, func(p part, i int) int { return sums(p.me+1, i) }, place{part.start}},
 		"Exscan": {func(c *comm, _ part, send, recv []int) future.Waiter {
 			copy(recv, send) // which it leaves alone at rank 0
 			return mpicx.Exscan(c, send, recv, mpicx.Sum)
 		}, part.one, part.one, func(p part, i int) int { return sums(max(p.me, 1), i) }, place{part.start}},
 		"ReduceScatterBlock": {func(c *comm, _ part, send, recv []int) future.Waiter {
 			return mpicx.ReduceScatterBlock(c, send, recv, mpicx.Sum)
-		}, part.all, part.one, func(p part, i int) int { return sums(p.n, p.place()+i) }, place{part.start, part.place}},
+		},
+			part.all, part.one, func(p part, i int) int { return sums(p.n, p.place()+i) }, place{part.start, part.place}},
 		"ReduceScatter": {func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.ReduceScatter(c, send, recv, p.counts(), mpicx.Sum)
-		}, part.allV, part.oneV, func(p part, i int) int { return sums(p.n, p.placeV()+i) }, place{part.start, part.placeV}},
-		"Gather": {func(c *comm, p part, send, recv []int) future.Waiter {
-			return mpicx.Gather(c, send, recv, p.root)
-		}, part.one, atRoot(part.all), gathered, place{part.place}},
+		},
+			part.allV, part.oneV, func(p part, i int) int { return sums(p.n, p.placeV()+i) }, place{part.start, part.placeV}},
+		"Gather": {func(c *comm, p part, send, recv []int) future.Waiter { return mpicx.Gather(c, send, recv, p.root) },
+			part.one, atRoot(part.all), gathered, place{part.place}},
 		"Gatherv": {func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.Gatherv(c, send, recv, p.counts(), p.root)
-		}, part.oneV, atRoot(part.allV), gatheredV, place{part.placeV}},
-		"Scatter": {func(c *comm, p part, send, recv []int) future.Waiter {
-			return mpicx.Scatter(c, send, recv, p.root)
-		}, atRoot(part.all), part.one, func(p part, i int) int { return entry(p.root, p.place()+i) }, place{part.place}},
+		},
+			part.oneV, atRoot(part.allV), gatheredV, place{part.placeV}},
+		"Scatter": {func(c *comm, p part, send, recv []int) future.Waiter { return mpicx.Scatter(c, send, recv, p.root) },
+			atRoot(part.all), part.one, func(p part, i int) int { return entry(p.root, p.place()+i) }, place{part.place}},
 		"Scatterv": {func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.Scatterv(c, send, p.counts(), recv, p.root)
-		}, atRoot(part.allV), part.oneV, func(p part, i int) int { return entry(p.root, p.placeV()+i) }, place{part.placeV}},
-		"Allgather": {func(c *comm, _ part, send, recv []int) future.Waiter {
-			return mpicx.Allgather(c, send, recv)
-		}, part.one, part.all, gathered, place{part.place}},
+		},
+			atRoot(part.allV), part.oneV, func(p part, i int) int { return entry(p.root, p.placeV()+i) }, place{part.placeV}},
+		"Allgather": {func(c *comm, _ part, send, recv []int) future.Waiter { return mpicx.Allgather(c, send, recv) },
+			part.one, part.all, gathered, place{part.place}},
 		"Allgatherv": {func(c *comm, p part, send, recv []int) future.Waiter {
 			return mpicx.Allgatherv(c, send, recv, p.counts())
-		}, part.oneV, part.allV, gatheredV, place{part.placeV}},
-		"Alltoall": {func(c *comm, _ part, send, recv []int) future.Waiter {
-			return mpicx.Alltoall(c, send, recv)
-		}, part.all, part.all, func(p part, i int) int { return entry(i/p.length, p.place()+i%p.length) }, place{part.start}},
+		},
+			part.oneV, part.allV, gatheredV, place{part.placeV}},
+		"Alltoall": {func(c *comm, _ part, send, recv []int) future.Waiter { return mpicx.Alltoall(c, send, recv) },
+			part.all, part.all, func(p part, i int) int { return entry(i/p.length, p.place()+i%p.length) }, place{part.start}},
 		"Alltoallv":                 alltoallv(func(from, to int) int { return (from + to) % 2 }, place{part.start}),
 		"Alltoallv of other counts": alltoallv(func(from, to int) int { return (from + 2*to) % 3 }, nil),
 	}
@@ -362,10 +366,8 @@ func TestBadCollectives(t *testing.T) {
 			{mpicx.AllgatherValue(c, func() {}), mpicx.ClassType, "func()"},
 		} {
 			err := test.f.Wait(ctx)
-			e, is := errors.AsType[*mpicx.MPIError](err)
-			if !is || e.Class != test.class || !strings.Contains(err.Error(), test.want) {
-				return fmt.Errorf("%d: %v (%+v), expected %v, %q", i, err, e, test.class, test.want)
-			}
+			mpicx.Throw(explain(classIs(err, test.class), "%d", i))
+			require.ErrorContains(t, err, test.want)
 		}
 		return exchange(ctx, c, 0)
 	})

@@ -31,32 +31,41 @@ func caught(fn func()) func() error {
 	}
 }
 
-// A panic in a goroutine continues where the group's error is returned, with the goroutine's own
-// stack. Peers get a corruption, and Run returns the panic.
-func TestGoroutinePanics(t *testing.T) {
+// C3: a panic, also in a goroutine of an error group, continues with its own stack where the group's
+// error is returned. Peers get a corruption, and Run returns the panic.
+func TestPanicGoesOn(t *testing.T) {
 	oneProcess(t)
-	run := func(ctx context.Context, world *mpicx.Comm) error {
+	type program = func(ctx context.Context, world *mpicx.Comm) error
+	alone := func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			explode()
+		}
+		return world.Barrier().Wait(ctx)
+	}
+	grouped := func(ctx context.Context, world *mpicx.Comm) error {
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(caught(func() {
-			if world.Rank() == 1 {
-				inAGoroutine()
-			}
-			world.Barrier().MustWait(ctx)
-		}))
+		g.Go(caught(func() { mpicx.Throw(alone(ctx, world)) }))
 		return g.Wait()
 	}
-	for name, around := range map[string]scope{
-		"Run":   func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) },
-		"Guard": (*mpicx.Comm).Guard, "Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll,
-		"thrown": func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error {
-			return c.Try(ctx, func(ctx context.Context) error { mpicx.Throw(fn(ctx)); return nil })
-		},
+	in := func(scope scope, fn program) program {
+		return func(ctx context.Context, world *mpicx.Comm) error {
+			return scope(world, ctx, func(ctx context.Context) error { return fn(ctx, world) })
+		}
+	}
+	thrown := func(ctx context.Context, world *mpicx.Comm) error {
+		mpicx.Throw(grouped(ctx, world))
+		return nil
+	}
+	for name, fn := range map[string]program{
+		"Run": grouped, "Guard": in((*mpicx.Comm).Guard, grouped), "Try": in((*mpicx.Comm).Try, grouped),
+		"TryAll": in((*mpicx.Comm).TryAll, grouped), "thrown": in((*mpicx.Comm).Try, thrown),
+		"no goroutine, Run": alone, "no goroutine, Guard": in((*mpicx.Comm).Guard, alone),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var corruptions atomic.Int32
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				err := around(world, ctx, func(ctx context.Context) error { return run(ctx, world) })
-				if corrupted(err) {
+				err := fn(ctx, world)
+				if corruption(err, 1) == nil {
 					corruptions.Add(1)
 				}
 				return err
@@ -64,15 +73,16 @@ func TestGoroutinePanics(t *testing.T) {
 			p, ok := errors.AsType[*mpicx.PanicError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, 1, p.Rank)
-			require.Equal(t, "out of range", p.Value)
-			require.Contains(t, string(p.Stack), "inAGoroutine")
+			require.Equal(t, "boom", p.Value)
+			require.Regexp(t, `explode(.*\n)*.*goroutines_test\.go`, string(p.Stack))
 			require.EqualValues(t, 2, corruptions.Load())
 			require.Equal(t, 1, strings.Count(err.Error(), "[running"), "one stack")
+			require.Regexp(t, `^rank 1: mpicx: rank 1 panicked: boom\n(.*\n)*ranks 0, 2: mpicx: communicator corrupted by rank 1: panic: boom$`, err.Error())
 		})
 	}
 }
 
-func inAGoroutine() { panic("out of range") }
+func explode() { panic("boom") }
 
 // A goroutine that waits in a scope of its own, on whichever communicator, is told of the error
 // of the scope around, whether another goroutine was told before or not, and whether it begins

@@ -200,31 +200,6 @@ func TestC2OwnErrorIsNotLost(t *testing.T) {
 	})
 }
 
-// C3: the panic continues with its own stack. Run returns it when the peers have been told.
-func TestC3PanicGoesOn(t *testing.T) {
-	oneProcess(t)
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		return world.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				explode()
-			}
-			return world.Barrier().Wait(ctx)
-		})
-	}, mpicx.WithRanks(3))
-	p, is := errors.AsType[*mpicx.PanicError](err)
-	require.True(t, is, "%v", err)
-	require.Equal(t, 1, p.Rank)
-	require.Equal(t, "boom", p.Value)
-	require.Contains(t, string(p.Stack), "explode")
-	require.Contains(t, string(p.Stack), "guard_test.go")
-	c, _ := errors.AsType[*mpicx.CommCorruptedError](err)
-	require.NoError(t, corruption(c, 1))
-	require.Equal(t, "panic: boom", c.Failures[0].Message)
-	require.Regexp(t, "^rank 1: mpicx: rank 1 panicked: boom\n(.*\n)*ranks 0, 2: mpicx: communicator corrupted by rank 1: panic: boom$", err.Error())
-}
-
-func explode() { panic("boom") }
-
 // Run has the error of a rank that ended by runtime.Goexit.
 func TestRunTellsOfGoexit(t *testing.T) {
 	oneProcess(t)
