@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -96,31 +95,6 @@ func deep(n int, fn func()) {
 		return
 	}
 	deep(n-1, fn)
-}
-
-// Meanwhile others, whose goroutines are no function's, wait as ever.
-func TestWaitsBesideAReduction(t *testing.T) {
-	const rounds = 200
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		beside := future.Go(func() (sum int, err error) {
-			for range rounds {
-				got := []int{0}
-				err = errors.Join(err, mpicx.Allreduce(dup, []int{1}, got, mpicx.Sum).Wait(ctx))
-				sum += got[0]
-			}
-			return sum, err
-		})
-		for range rounds {
-			f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
-				runtime.Gosched()
-				return a + b
-			})
-			f.MustWait(ctx)
-		}
-		require.Equal(t, 4*rounds, beside.MustGet(ctx))
-		return nil
-	})
 }
 
 // A nil context or function is an argument like others: nothing has been told or begun.

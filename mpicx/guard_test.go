@@ -161,24 +161,6 @@ func TestC1Guard(t *testing.T) {
 	}
 }
 
-// What a rank sends after it has unwound reaches nobody, though it may be faster than
-// the error.
-func TestC1NothingAfterwards(t *testing.T) {
-	const rounds = 100
-	for range rounds {
-		mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-			switch got := []int{0}; world.Rank() {
-			case 3:
-				_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
-				return isA[*mpicx.CommCorruptedError](mpicx.Send(world, got, 1, 0).Wait(ctx))
-			case 1:
-				return isA[*mpicx.CommCorruptedError](mpicx.Recv(world, got, 3, 0).Wait(ctx))
-			}
-			return isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx))
-		})
-	}
-}
-
 // If another rank corrupts the communicator, the others are not told of an error that a rank has
 // signalled in the same round. Run returns it.
 func TestC2OwnErrorIsNotLost(t *testing.T) {
