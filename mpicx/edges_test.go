@@ -190,31 +190,6 @@ func TestNilFunction(t *testing.T) {
 	})
 }
 
-// A nil context panics in every Wait, whether or not it would have looked at it.
-func TestNilContext(t *testing.T) {
-	oneProcess(t)
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		var none context.Context
-		done, pending := mpicx.Send(world, []int{1}, 1-world.Rank(), 0), mpicx.RecvSlice[int](world, 1-world.Rank(), 1)
-		for _, test := range []struct {
-			in   string
-			call func()
-		}{
-			{"Wait", func() { _ = done.Wait(none) }},
-			{"Wait", func() { _ = pending.Wait(none) }},
-			{"Wait", func() { _, _ = pending.Get(none) }},
-			{"Wait", func() { pending.MustWait(none) }},
-			{"Wait", func() { pending.MustGet(none) }},
-			{"WaitAll", func() { _ = future.WaitAll(none, done, pending) }},
-			{"WaitAny", func() { _, _ = future.WaitAny(none, pending) }},
-		} {
-			require.PanicsWithValue(t, "future: "+test.in+": nil context", test.call)
-		}
-		mpicx.Send(world, []int{1}, 1-world.Rank(), 1)
-		return future.WaitAll(ctx, pending, mpicx.RecvSlice[int](world, 1-world.Rank(), 0))
-	})
-}
-
 // A Wait that ctx ends says what it was for; errors.Is finds the cause, and the Wait
 // that follows has the result (F2).
 func TestDeadlineSaysWhat(t *testing.T) {

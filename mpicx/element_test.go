@@ -72,10 +72,8 @@ func TestElementsWithPointers(t *testing.T) {
 			"Ssend: elements of type mpicx_test.nested have pointers: field Head.Parts.Name string, expected a type":                         mpicx.Ssend(world, []nested{{}}, 0, 0),
 			"Recv: elements of type mpicx_test.list have pointers: field Names [3]string, expected a type":                                   mpicx.Recv(world, []list{{}}, 0, 0),
 			"RecvSlice: elements of type []int have pointers, expected a type of fixed size without any":                                     mpicx.RecvSlice[[]int](world, 0, 0),
-			"Probe: elements of type interface {} have pointers, expected":                                                                   mpicx.Probe[any](world, 0, 0),
-			"Send: elements of type [2]map[int]int have pointers, expected":                                                                  mpicx.Send(world, [][2]map[int]int{{}}, 0, 0),
+			"Probe: elements of type mpicx_test.named have pointers: field Name string, expected":                                            mpicx.Probe[named](world, 0, 0),
 			"Send: elements of type struct {} have no bytes, expected at least one":                                                          mpicx.Send(world, []struct{}{{}}, 0, 0),
-			"Recv: elements of type [0]string have no bytes, expected at least one":                                                          mpicx.Recv(world, [][0]string{{}}, 0, 0),
 			"RecvSliceStatus: elements of type mpicx_test.named have pointers: field Name string, expected a type of fixed size without any": mpicx.RecvSliceStatus[named](world, 0, 0),
 		} {
 			require.ErrorContains(t, f.Wait(ctx), want)
@@ -84,18 +82,6 @@ func TestElementsWithPointers(t *testing.T) {
 		done, err := mpicx.Probe[byte](world, mpicx.AnySource, mpicx.AnyTag).Test()
 		require.False(t, done, "something was sent")
 		return err
-	})
-}
-
-// Elements without pointers though with fields that could have some.
-func TestElementsWithout(t *testing.T) {
-	type empty struct {
-		None [0]string
-		_    int32
-		Size uintptr
-	}
-	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		return future.WaitAll(ctx, mpicx.Send(world, []empty{{Size: 7}}, 0, 0), mpicx.Recv(world, []empty{{}}, 0, 0))
 	})
 }
 
@@ -193,26 +179,15 @@ func TestStructElementsOfCollectives(t *testing.T) {
 // A receive of elements of another type than those that were sent is an error, which says both,
 // whatever receives and whatever the lengths are; bytes fit all (M1).
 func TestTypesOfMessages(t *testing.T) {
-	type degrees float64
-	type particle struct {
-		Mass float64
-		Kind int32
-	}
-	type body struct {
-		Mass float32
-		Kind int64
-	}
-	type layout struct {
-		A float64
-		B int32
-	}
 	type test struct {
 		name string
 		recv func() future.Waiter
 		sent string // the type; "": it fits
 		want string // the type that was expected
 	}
-	const pair = "struct of 16 bytes"
+	type pair = [2]float64
+	type other = [2]int64
+	const pairs = "struct of 16 bytes"
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
 		check := func(send func() future.Waiter, tests ...test) {
 			for _, test := range tests {
@@ -221,9 +196,8 @@ func TestTypesOfMessages(t *testing.T) {
 				if test.sent == "" {
 					require.NoError(t, err, test.name)
 				} else {
-					require.NoError(t, classIs(err, mpicx.ClassType))
 					op, _, _ := strings.Cut(test.name, ",")
-					require.EqualError(t, err, fmt.Sprintf("mpicx: %s: message of type %s from rank 0 with tag 0, expected type %s", op, test.sent, test.want))
+					require.NoError(t, isMPIError(err, op, mpicx.ClassType, fmt.Sprintf("message of type %s from rank 0 with tag 0, expected type %s", test.sent, test.want)))
 				}
 				if test.name == "Probe" { // which leaves the message
 					mpicx.Recv(world, make([]byte, 100), 0, 0).MustWait(ctx)
@@ -236,7 +210,6 @@ func TestTypesOfMessages(t *testing.T) {
 		}
 		check(numbers(3),
 			test{"the same", func() future.Waiter { return mpicx.Recv(world, make([]float64, 3), 0, 0) }, "", ""},
-			test{"its own type", func() future.Waiter { return mpicx.Recv(world, make([]degrees, 3), 0, 0) }, "", ""},
 			test{"bytes", func() future.Waiter { return mpicx.Recv(world, make([]byte, 24), 0, 0) }, "", ""},
 			test{"Recv", func() future.Waiter { return mpicx.Recv(world, make([]int64, 3), 0, 0) }, "float64", "int64"},
 			test{"Recv, too long", func() future.Waiter { return mpicx.Recv(world, make([]int32, 1), 0, 0) }, "float64", "int32"},
@@ -245,25 +218,21 @@ func TestTypesOfMessages(t *testing.T) {
 			test{"RecvValue", func() future.Waiter { return mpicx.RecvValue[string](world, 0, 0) }, "float64", "value"})
 		check(numbers(0), test{"Recv, empty", func() future.Waiter { return mpicx.Recv(world, []int64{}, 0, 0) }, "float64", "int64"})
 		check(numbers(100_000), test{"Recv, long", func() future.Waiter { return mpicx.Recv(world, make([]int64, 100_000), 0, 0) }, "float64", "int64"})
-		check(func() future.Waiter { return mpicx.Send(world, []int{1}, 0, 0) },
-			test{"an int is an int64", func() future.Waiter { return mpicx.Recv(world, []int64{0}, 0, 0) }, "", ""})
 		check(func() future.Waiter { return mpicx.Send(world, make([]byte, 24), 0, 0) },
 			test{"from bytes", func() future.Waiter { return mpicx.Recv(world, make([]float64, 3), 0, 0) }, "", ""})
 		check(func() future.Waiter { return mpicx.SendValue(world, "text", 0, 0) },
 			test{"value as bytes", func() future.Waiter { return mpicx.Recv(world, make([]byte, 100), 0, 0) }, "", ""},
 			test{"Recv", func() future.Waiter { return mpicx.Recv(world, make([]float64, 9), 0, 0) }, "value", "float64"})
 		taken := func() *mpicx.Message { return world.Mprobe(0, 0).MustGet(ctx) }
-		check(func() future.Waiter { return mpicx.Send(world, []particle{{1, 2}}, 0, 0) },
-			test{"the same layout", func() future.Waiter { return mpicx.Recv(world, []layout{{}}, 0, 0) }, "", ""},
-			test{"Recv", func() future.Waiter { return mpicx.Recv(world, []body{{}}, 0, 0) }, pair, pair},
-			test{"Recv, arrays", func() future.Waiter { return mpicx.Recv(world, [][2]int64{{}}, 0, 0) }, pair, pair},
-			test{"RecvSliceStatus", func() future.Waiter { return mpicx.RecvSliceStatus[int64](world, 0, 0) }, pair, "int64"},
-			test{"RecvValueStatus", func() future.Waiter { return mpicx.RecvValueStatus[particle](world, 0, 0) }, pair, "value"},
-			test{"RecvInit", func() future.Waiter { return mpicx.RecvInit(world, []body{{}}, 0, 0).Start() }, pair, pair},
-			test{"Mrecv", func() future.Waiter { return mpicx.Mrecv(taken(), []float64{0, 0}) }, pair, "float64"},
-			test{"MrecvSlice", func() future.Waiter { return mpicx.MrecvSlice[body](taken()) }, pair, pair},
-			test{"MrecvValue", func() future.Waiter { return mpicx.MrecvValue[particle](taken()) }, pair, "value"},
-			test{"Sendrecv", func() future.Waiter { return mpicx.Sendrecv(world, []body{{}}, mpicx.ProcNull, 0, []body{{}}, 0, 0) }, pair, pair})
+		check(func() future.Waiter { return mpicx.Send(world, []pair{{1, 2}}, 0, 0) },
+			test{"Recv", func() future.Waiter { return mpicx.Recv(world, []other{{}}, 0, 0) }, pairs, pairs},
+			test{"RecvSliceStatus", func() future.Waiter { return mpicx.RecvSliceStatus[int64](world, 0, 0) }, pairs, "int64"},
+			test{"RecvValueStatus", func() future.Waiter { return mpicx.RecvValueStatus[pair](world, 0, 0) }, pairs, "value"},
+			test{"RecvInit", func() future.Waiter { return mpicx.RecvInit(world, []other{{}}, 0, 0).Start() }, pairs, pairs},
+			test{"Mrecv", func() future.Waiter { return mpicx.Mrecv(taken(), []float64{0, 0}) }, pairs, "float64"},
+			test{"MrecvSlice", func() future.Waiter { return mpicx.MrecvSlice[other](taken()) }, pairs, pairs},
+			test{"MrecvValue", func() future.Waiter { return mpicx.MrecvValue[pair](taken()) }, pairs, "value"},
+			test{"Sendrecv", func() future.Waiter { return mpicx.Sendrecv(world, []other{{}}, mpicx.ProcNull, 0, []other{{}}, 0, 0) }, pairs, pairs})
 		return nil
 	})
 }
