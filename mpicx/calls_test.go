@@ -133,18 +133,14 @@ func inUnions(n int) []callee {
 
 // grid makes a periodic grid of one dimension.
 func grid(ctx context.Context, world *mpicx.Comm) (place, error) {
-	g, err := mpicx.CartCreate(world, []int{world.Size()}, []bool{true}).Get(ctx)
-	if err != nil {
-		return place{}, err
-	}
+	g := mpicx.CartCreate(world, []int{world.Size()}, []bool{true}).MustGet(ctx)
 	return place{Comm: g.Comm, near: g, grid: g}, nil
 }
 
 // withHalo is grid, and one call in it.
 func withHalo(ctx context.Context, world *mpicx.Comm) (p place, err error) {
-	if p, err = grid(ctx, world); err == nil {
-		p.halo, err = mpicx.NewHalo[float64](p.grid, []int{4}, 1, false).Get(ctx)
-	}
+	p, _ = grid(ctx, world)
+	p.halo, err = mpicx.NewHalo[float64](p.grid, []int{4}, 1, false).Get(ctx)
 	return p, err
 }
 
@@ -154,19 +150,13 @@ func toZero(ctx context.Context, world *mpicx.Comm) (place, error) {
 	if world.Rank() > 0 {
 		from, to = nil, []int{0}
 	}
-	g, err := mpicx.GraphCreate(world, from, to).Get(ctx)
-	if err != nil {
-		return place{}, err
-	}
+	g := mpicx.GraphCreate(world, from, to).MustGet(ctx)
 	return place{Comm: g.Comm, near: g}, nil
 }
 
 // union makes a communicator of two groups: rank 0, and the others.
 func union(ctx context.Context, world *mpicx.Comm) (place, error) {
 	local, bridge, remoteLeader := beside(ctx, world, 1)
-	ic, err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 0).Get(ctx)
-	if err != nil {
-		return place{}, err
-	}
+	ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 0).MustGet(ctx)
 	return place{Comm: ic.Union(), inter: ic}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -135,36 +134,25 @@ func TestRevokeAfterClose(t *testing.T) {
 // count as told of an error that it has not seen.
 func TestCloseDoesNotSwallowTheScopesError(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			broken := make(chan struct{})
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				outer := dup(ctx, world)
-				closed, err := world.Split(world.Rank()/2, 0).Get(ctx) // ranks 0 and 1; rank 2
-				if err != nil {
-					return err
-				}
-				leave := func(context.Context) error { return errors.New("rank 1 leaves") }
-				switch world.Rank() {
-				case 0:
-					err = outer.Guard(ctx, closed.Close)
-				case 1:
-					_ = outer.Guard(ctx, leave)
-					synctest.Wait() // rank 0 waits for the verdict, and so for rank 2
-					_ = closed.Guard(ctx, leave)
-					synctest.Wait()
-					close(broken)
-					return nil
-				case 2:
-					<-broken
-					err = outer.Barrier().Wait(ctx)
-				}
-				if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !c.Of(outer) {
-					return fmt.Errorf("got %w", err)
-				}
-				return nil
-			}, mpicx.WithRanks(3), backend))
-		})
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		outer := dup(ctx, world)
+		closed := world.Split(world.Rank()/2, 0).MustGet(ctx) // ranks 0 and 1; rank 2
+		leave := func(context.Context) error { return errors.New("rank 1 leaves") }
+		var err error
+		switch world.Rank() {
+		case 0:
+			err = outer.Guard(ctx, closed.Close)
+		case 1:
+			_ = outer.Guard(ctx, leave)
+			settle() // rank 0 waits for the verdict, and so for rank 2
+			_ = closed.Guard(ctx, leave)
+			return nil
+		case 2:
+			settle()
+			settle()
+			err = outer.Barrier().Wait(ctx)
+		}
+		return corruptionOf(err, outer)
 	})
 }
 
@@ -183,18 +171,22 @@ func TestC4AfterClose(t *testing.T) {
 			return nil
 		}
 		closing := child.Close(ctx)
-		if c, ok := errors.AsType[*mpicx.CommCorruptedError](closing); !ok || !c.Of(parent) {
-			return fmt.Errorf("Close: got %w", closing)
-		}
+		mpicx.Throw(corruptionOf(closing, parent))
 		mpicx.Send(world, []int{1}, 1, 0) // a Wait could be told of the error that follows
 		for world.Err() == nil {
 			runtime.Gosched()
 		}
-		if err := child.Barrier().Wait(ctx); err != closing {
-			return fmt.Errorf("after Close: got %w", err)
-		}
+		require.Equal(t, closing, child.Barrier().Wait(ctx))
 		return propagated(world.Barrier().Wait(ctx), 5)
 	})
+}
+
+// corruptionOf says that err is a corruption of c.
+func corruptionOf(err error, c *mpicx.Comm) error {
+	if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !k.Of(c) {
+		return fmt.Errorf("%s: got %w, expected a corruption of %v", caller(2), err, c)
+	}
+	return nil
 }
 
 // A counted side counts how many made of it are open.
@@ -243,39 +235,27 @@ func TestClosedIsForgotten(t *testing.T) {
 		},
 		"after an error": func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
-			var err error
-			if c.Rank() == 0 {
-				err = c.SignalError(ctx, 1)
-			} else {
-				err = c.Barrier().Wait(ctx)
-			}
-			mpicx.Throw(propagated(err, 1))
+			mpicx.Throw(messagesAre(c.Try(ctx, fails(c, 0, errors.New("some"))), "some"))
 			return c.Close(ctx)
 		},
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
 			c := dup(ctx, world)
-			if err := c.Guard(ctx, fails(c, 0, errors.New("some"))); err == nil {
-				return errors.New("some")
-			}
-			if err := c.Barrier().Wait(ctx); !corrupted(err) { // all have the verdict
-				return err
-			}
+			require.Error(t, c.Guard(ctx, fails(c, 0, errors.New("some"))))
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx))) // all have the verdict
 			return c.Close(ctx)
 		},
 	}
 	for name, program := range programs {
-		for _, backend := range []string{"blackchannel", "ulfm"} {
-			for n := 1; n <= 5; n++ {
-				if name == "corrupted" && backend == "blackchannel" {
-					continue // nobody says when all have closed it
-				}
-				require.Zero(t, kept(t, n, backend, func(ctx context.Context, world *mpicx.Comm) error {
-					for range 10 {
-						mpicx.Throw(program(ctx, world))
-					}
-					return nil
-				}), "%s, %s, %d ranks", name, backend, n)
+		for backend, n := range product([]string{"blackchannel", "ulfm"}, []int{1, 2, 3, 4, 5}) {
+			if name == "corrupted" && backend == "blackchannel" {
+				continue // nobody says when all have closed it
 			}
+			require.Zero(t, kept(t, n, backend, func(ctx context.Context, world *mpicx.Comm) error {
+				for range 10 {
+					mpicx.Throw(program(ctx, world))
+				}
+				return nil
+			}), "%s, %s, %d ranks", name, backend, n)
 		}
 	}
 }

@@ -29,39 +29,27 @@ func newBuffers(n, length int) *buffers {
 
 var collectives = []struct {
 	name  string
-	start func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}]
+	start func(c *mpicx.Comm, b *buffers, root int) future.Waiter
 }{
-	{"Barrier", func(c *mpicx.Comm, _ *buffers, _ int) *future.Future[struct{}] { return c.Barrier() }},
-	{"Bcast", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
-		return mpicx.Bcast(c, b.one, root)
-	}},
-	{"Reduce", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
+	{"Barrier", func(c *mpicx.Comm, _ *buffers, _ int) future.Waiter { return c.Barrier() }},
+	{"Bcast", func(c *mpicx.Comm, b *buffers, root int) future.Waiter { return mpicx.Bcast(c, b.one, root) }},
+	{"Reduce", func(c *mpicx.Comm, b *buffers, root int) future.Waiter {
 		return mpicx.Reduce(c, b.one, b.result, mpicx.Sum, root)
 	}},
-	{"Allreduce", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
+	{"Allreduce", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter {
 		return mpicx.Allreduce(c, b.one, b.result, mpicx.Sum)
 	}},
-	{"Gather", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
-		return mpicx.Gather(c, b.one, b.all, root)
-	}},
-	{"Scatter", func(c *mpicx.Comm, b *buffers, root int) *future.Future[struct{}] {
-		return mpicx.Scatter(c, b.all, b.one, root)
-	}},
-	{"Allgather", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
-		return mpicx.Allgather(c, b.one, b.all)
-	}},
-	{"Allgatherv", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
+	{"Gather", func(c *mpicx.Comm, b *buffers, root int) future.Waiter { return mpicx.Gather(c, b.one, b.all, root) }},
+	{"Scatter", func(c *mpicx.Comm, b *buffers, root int) future.Waiter { return mpicx.Scatter(c, b.all, b.one, root) }},
+	{"Allgather", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter { return mpicx.Allgather(c, b.one, b.all) }},
+	{"Allgatherv", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter {
 		return mpicx.Allgatherv(c, b.one, b.all, b.counts)
 	}},
-	{"Alltoall", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
-		return mpicx.Alltoall(c, b.all, b.spread)
-	}},
-	{"ReduceScatter", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
+	{"Alltoall", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter { return mpicx.Alltoall(c, b.all, b.spread) }},
+	{"ReduceScatter", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter {
 		return mpicx.ReduceScatter(c, b.all, b.result, b.counts, mpicx.Sum)
 	}},
-	{"Scan", func(c *mpicx.Comm, b *buffers, _ int) *future.Future[struct{}] {
-		return mpicx.Scan(c, b.one, b.result, mpicx.Sum)
-	}},
+	{"Scan", func(c *mpicx.Comm, b *buffers, _ int) future.Waiter { return mpicx.Scan(c, b.one, b.result, mpicx.Sum) }},
 }
 
 // What a short operation needs has served an earlier one, at every rank, but for futures: 16 of
@@ -77,7 +65,7 @@ func TestShortCollectivesAllocateNothing(t *testing.T) {
 			b := newBuffers(n, 1)
 			call := func() {
 				for i := range calls {
-					op.start(c, b, i%n).MustWait(ctx)
+					mpicx.Throw(op.start(c, b, i%n).Wait(ctx))
 					c.Barrier().MustWait(ctx) // so that none is ahead, whose messages would have to be kept
 				}
 			}
@@ -105,7 +93,7 @@ func TestCollectivesKeepNoBuffer(t *testing.T) {
 				for _, buf := range [][]float64{b.one, b.result, b.all, b.spread} {
 					buffers = append(buffers, weak.Make(&buf[0]))
 				}
-				op.start(c, b, n-1).MustWait(ctx)
+				mpicx.Throw(op.start(c, b, n-1).Wait(ctx))
 			}()
 			runtime.GC()
 			for i, p := range buffers {
@@ -120,17 +108,13 @@ func TestCollectivesKeepNoBuffer(t *testing.T) {
 func BenchmarkCollectives(b *testing.B) {
 	for n, op := range product([]int{2, 8, 64}, collectives) {
 		b.Run(fmt.Sprintf("%s/ranks=%d", op.name, n), func(b *testing.B) {
-			b.ReportAllocs()
-			err := mpicx.Run(context.Background(), func(ctx context.Context, c *mpicx.Comm) error {
+			benchmarkRanks(b, n, func(ctx context.Context, c *mpicx.Comm) error {
 				buffers := newBuffers(n, 1)
 				for i := range b.N {
-					op.start(c, buffers, i%2*(n-1)).MustWait(ctx)
+					mpicx.Throw(op.start(c, buffers, i%2*(n-1)).Wait(ctx))
 				}
 				return nil
-			}, mpicx.WithRanks(n))
-			if err != nil {
-				b.Fatal(err)
-			}
+			})
 		})
 	}
 }

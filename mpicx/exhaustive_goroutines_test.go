@@ -147,9 +147,7 @@ func (p pairs) play(t *testing.T, backend string, o orders) {
 		return exchange(ctx, world, 1)
 	}, hook.Backend[mpicx.Option](backend))
 	what := fmt.Sprintf("%v, in the order %v, last %v", p, o.begin, o.last)
-	if t.Failed() {
-		t.Fatal(what)
-	}
+	require.False(t, t.Failed(), what)
 	var first []string
 	for r := range n {
 		for _, err := range slices.Backward(told[r]) {

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"math/rand/v2"
-	"runtime"
-
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -198,38 +197,43 @@ func TestExhaustive(t *testing.T) {
 	if mpicx.Backend == "ulfm" && processes == nil {
 		kinds["die"] = dieFault
 	}
+	most := 4
+	if testing.Short() {
+		most = 3
+	}
 	for name, kind := range inOrder(kinds) {
 		t.Run(name, func(t *testing.T) {
 			if processes == nil {
 				t.Parallel()
 			}
-			runs := 0
-			most := 4
-			if testing.Short() {
-				most = 3
-			}
 			for n := 1; n <= most && len(fitting(n)) > 0; n++ {
-				for ranks := 1; ranks < 1<<n; ranks++ {
-					for where := range 1 << places {
-						faults := make([][places]fault, n)
-						for r := range n {
-							for p := range places {
-								if ranks>>r&1 != 0 && where>>p&1 != 0 {
-									faults[r][p] = kind
-								}
-							}
+				for ranks, where := range product(numbers(1<<n-1, 1), indices(1<<places)) {
+					play(t, faultsOf(n, func(r, p int) fault {
+						if ranks>>r&1 == 0 || where>>p&1 == 0 {
+							return 0
 						}
-						play(t, faults)
-						runs++
-						if t.Failed() {
-							t.FailNow()
-						}
-					}
+						return kind
+					}))
 				}
 			}
-			t.Logf("%d runs", runs)
 		})
 	}
+}
+
+// faultsOf has n ranks, with these faults at their places.
+func faultsOf(n int, at func(rank, place int) fault) [][places]fault {
+	faults := make([][places]fault, n)
+	for r, p := range product(indices(n), indices(places)) {
+		faults[r][p] = at(r, p)
+	}
+	return faults
+}
+
+// oneFault has n ranks, and one fault.
+func oneFault(n, rank, place int, kind fault) [][places]fault {
+	faults := make([][places]fault, n)
+	faults[rank][place] = kind
+	return faults
 }
 
 // TestOneFault has one rank throw at one place, at every place of every rank, so
@@ -237,12 +241,8 @@ func TestExhaustive(t *testing.T) {
 // go test -run TestOneFault -count 200.
 func TestOneFault(t *testing.T) {
 	for _, n := range fitting(2, 3, 4) {
-		for r := range n {
-			for p := range places {
-				faults := make([][places]fault, n)
-				faults[r][p] = throwFault
-				play(t, faults)
-			}
+		for r, p := range product(indices(n), indices(places)) {
+			play(t, oneFault(n, r, p, throwFault))
 		}
 	}
 }
@@ -253,14 +253,8 @@ func TestOneDeath(t *testing.T) {
 	if mpicx.Backend != "ulfm" {
 		t.Skip("the black channel sees nobody die")
 	}
-	for r := range 4 {
-		for p := range places {
-			t.Run(fmt.Sprintf("rank%dplace%d", r, p), func(t *testing.T) {
-				faults := make([][places]fault, 4)
-				faults[r][p] = dieFault
-				play(t, faults)
-			})
-		}
+	for r, p := range product(indices(4), indices(places)) {
+		t.Run(fmt.Sprintf("rank%dplace%d", r, p), func(t *testing.T) { play(t, oneFault(4, r, p, dieFault)) })
 	}
 }
 
@@ -324,18 +318,12 @@ func TestRandomFaults(t *testing.T) {
 			}
 		}
 		share := 1 + rnd.IntN(40)
-		faults := make([][places]fault, n)
-		for r := range n {
-			for p := range places {
-				if rnd.IntN(share) == 0 {
-					faults[r][p] = fault(1 + rnd.IntN(most))
-				}
+		play(t, faultsOf(n, func(int, int) fault {
+			if rnd.IntN(share) > 0 {
+				return 0
 			}
-		}
-		play(t, faults)
-		if t.Failed() {
-			assert.FailNow(t, "see MPICX_SEED", "run %d", i)
-		}
+			return fault(1 + rnd.IntN(most))
+		}))
 	}
 }
 
@@ -476,30 +464,23 @@ func (s *subject) inner() []func(context.Context) error {
 // long, and all together; nothing from before may come.
 func exchange(ctx context.Context, c *mpicx.Comm, round int) error {
 	n, me := c.Size(), c.Rank()
+	value := func(from, to int) int { return 1000000*round + 1000*from + to }
 	for _, length := range []int{1, 1000} {
 		recv := make([][]int, n)
-		var waits []waiter
+		var waits []future.Waiter
 		for r := range n {
 			recv[r] = make([]int, length)
 			waits = append(waits, mpicx.Recv(c, recv[r], mpicx.AnySource, 100+r))
 		}
 		for r := range n {
-			send := make([]int, length)
-			for i := range send {
-				send[i] = 1000000*round + 1000*me + r
-			}
-			waits = append(waits, mpicx.Send(c, send, r, 100+me))
+			waits = append(waits, mpicx.Send(c, slices.Repeat([]int{value(me, r)}, length), r, 100+me))
 		}
-		for _, w := range waits {
-			if err := w.Wait(ctx); err != nil {
+		if err := future.WaitAll(ctx, waits...); err != nil {
+			return err
+		}
+		for r, got := range recv {
+			if err := want(fmt.Sprint("from rank ", r), got, func(int) int { return value(r, me) }); err != nil {
 				return err
-			}
-		}
-		for r := range n {
-			for _, v := range recv[r] {
-				if want := 1000000*round + 1000*r + me; v != want {
-					return fmt.Errorf("rank %d: %d from rank %d, expected %d", me, v, r, want)
-				}
 			}
 		}
 	}
@@ -507,10 +488,8 @@ func exchange(ctx context.Context, c *mpicx.Comm, round int) error {
 	if err := mpicx.Allgather(c, []int{me}, all).Wait(ctx); err != nil {
 		return err
 	}
-	for r, v := range all {
-		if v != r {
-			return fmt.Errorf("rank %d: Allgather brought %v", me, all)
-		}
+	if err := want("Allgather", all, func(r int) int { return r }); err != nil {
+		return err
 	}
 	done, err := mpicx.Recv(c, make([]int, 1), mpicx.AnySource, mpicx.AnyTag).Test()
 	if done || err != nil {
@@ -525,11 +504,9 @@ func play(t *testing.T, faults [][places]fault) {
 	t.Helper()
 	n := len(faults)
 	seen := make([]seen, n)
-	for r, f := range faults { // where it is a process it can't say so
-		for p := range f {
-			if f[p] == dieFault {
-				seen[r].Died, seen[r].Raised = true, append(seen[r].Raised, raised{r, p})
-			}
+	for r, p := range product(indices(n), indices(places)) { // where it is a process it can't say so
+		if faults[r][p] == dieFault {
+			seen[r].Died, seen[r].Raised = true, append(seen[r].Raised, raised{r, p})
 		}
 	}
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
@@ -569,9 +546,6 @@ func play(t *testing.T, faults [][places]fault) {
 		seen[me].Shrunk = small.Size()
 		return allowed(exchange(ctx, small, 0), func(err error) bool { return err == nil || corrupted(err) })
 	})
-	if t.Failed() {
-		t.Logf("faults of ranks × places: %v", faults)
-		return
-	}
+	require.False(t, t.Failed(), "faults of ranks × places: %v", faults)
 	judge(t, faults, gather(t, seen))
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -20,36 +20,30 @@ import (
 // reduction with an error that says so: it holds up the goroutine that completes the
 // messages, whoever's that is.
 func TestReductionThatWaits(t *testing.T) {
-	reductions := map[string]func(c *mpicx.Comm, op func(a, b int) int) future.Waiter{
-		"AllreduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
-			return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
-		},
-		"ReduceFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
-			return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0)
-		},
-		"ScanFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
-			return mpicx.ScanFunc(c, []int{1}, []int{0}, op)
-		},
-		"ExscanFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
-			return mpicx.ExscanFunc(c, []int{1}, []int{0}, op)
-		},
-		"ReduceScatterFunc": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+	type combine = func(a, b int) int
+	reductions := map[string]func(c *mpicx.Comm, op combine) future.Waiter{
+		"AllreduceFunc":  func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op) },
+		"ReduceFunc":     func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0) },
+		"ScanFunc":       func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ScanFunc(c, []int{1}, []int{0}, op) },
+		"ExscanFunc":     func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ExscanFunc(c, []int{1}, []int{0}, op) },
+		"AllreduceValue": func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
+		"ReduceScatterFunc": func(c *mpicx.Comm, op combine) future.Waiter {
 			ones := slices.Repeat([]int{1}, c.Size())
 			return mpicx.ReduceScatterFunc(c, ones, []int{0}, ones, op)
 		},
-		"AllreduceValue": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
-		"ReduceValue of strings": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+		"ReduceValue of strings": func(c *mpicx.Comm, op combine) future.Waiter {
 			return mpicx.ReduceValue(c, "", func(a, b string) string { return fmt.Sprint(op(1, 1)) }, c.Size()-1)
 		},
-		"AllreduceFunc of strings": func(c *mpicx.Comm, op func(a, b int) int) future.Waiter {
+		"AllreduceFunc of strings": func(c *mpicx.Comm, op combine) future.Waiter {
 			return mpicx.AllreduceFunc(c, []string{""}, make([]string, 1), func(a, b string) string { return fmt.Sprint(op(1, 1)) })
 		},
 	}
 	bg := context.Background()
-	programs := map[string]struct {
+	type program struct {
 		call func(world *mpicx.Comm)
 		want string // part of what all are told
-	}{
+	}
+	programs := map[string]program{
 		"Wait":    {func(world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 99).Wait(bg) }, "its function waits"},
 		"WaitAny": {func(world *mpicx.Comm) { _, _ = future.WaitAny(bg, mpicx.Recv(world, []int{0}, 0, 99)) }, "its function waits"},
 		"Done":    {func(world *mpicx.Comm) { <-mpicx.Recv(world, []int{0}, 0, 99).Done() }, "its function waits"},
@@ -61,31 +55,17 @@ func TestReductionThatWaits(t *testing.T) {
 		"Try": {func(world *mpicx.Comm) {
 			mpicx.Throw(world.Try(bg, func(context.Context) error { return errors.New("bad element") }))
 		}, "bad element"},
-		"deep": {func(world *mpicx.Comm) {
-			var deeper func(n int)
-			deeper = func(n int) {
-				if n == 0 {
-					_ = world.Barrier().Wait(bg)
-				} else {
-					deeper(n - 1)
-				}
-			}
-			deeper(1000)
-		}, "its function begins Barrier on world"},
+		"deep": {func(world *mpicx.Comm) { deep(1000, func() { _ = world.Barrier().Wait(bg) }) }, "its function begins Barrier on world"},
 	}
 	for _, call := range callees(4) {
 		name, _, _ := strings.Cut(call.text, "(")
 		if slices.Contains([]string{"Barrier", "Dup", "Split", "SplitShared", "Create", "CartCreate", "GraphCreate", "Close"}, name) {
 			begins := func(world *mpicx.Comm) { _ = call.begin(place{Comm: world}).Wait(bg) }
-			programs[name] = struct {
-				call func(world *mpicx.Comm)
-				want string
-			}{begins, "its function begins " + name + " on world"}
+			programs[name] = program{begins, "its function begins " + name + " on world"}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(programs)) { // the same order in all processes
-		for _, op := range slices.Sorted(maps.Keys(reductions)) {
-			calls, reduce := programs[name], reductions[op]
+	for name, calls := range inOrder(programs) {
+		for op, reduce := range inOrder(reductions) {
 			t.Run(name+" in "+op, func(t *testing.T) {
 				mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 					err := world.Try(ctx, func(ctx context.Context) error {
@@ -96,13 +76,10 @@ func TestReductionThatWaits(t *testing.T) {
 						mpicx.Throw(f.Wait(ctx))
 						return world.Barrier().Wait(ctx)
 					})
-					p, is := err.(*mpicx.PropagatedError)
-					if !is || !strings.Contains(p.Failures[0].Message, calls.want) {
-						return fmt.Errorf("got %v, expected an error of all with %q", err, calls.want)
-					}
-					if own, is := errors.AsType[*mpicx.MPIError](err); is && calls.want != "bad element" &&
-						own.Op != strings.TrimSuffix(op, " of strings") {
-						return fmt.Errorf("%s is an error of %s", own, own.Op)
+					mpicx.Throw(isA[*mpicx.PropagatedError](err))
+					require.ErrorContains(t, err, calls.want)
+					if own, is := errors.AsType[*mpicx.MPIError](err); is && calls.want != "bad element" {
+						require.Equal(t, strings.TrimSuffix(op, " of strings"), own.Op)
 					}
 					return nil
 				})
@@ -111,32 +88,13 @@ func TestReductionThatWaits(t *testing.T) {
 	}
 }
 
-// Meanwhile others, whose goroutines are no function's, wait as ever.
-func TestWaitsBesideAReduction(t *testing.T) {
-	const rounds = 200
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dup := world.Dup().MustGet(ctx)
-		beside := future.Go(func() (sum int, err error) {
-			for range rounds {
-				got := []int{0}
-				err = errors.Join(err, mpicx.Allreduce(dup, []int{1}, got, mpicx.Sum).Wait(ctx))
-				sum += got[0]
-			}
-			return sum, err
-		})
-		for range rounds {
-			f := mpicx.AllreduceFunc(world, []int{1}, []int{0}, func(a, b int) int {
-				runtime.Gosched()
-				return a + b
-			})
-			f.MustWait(ctx)
-		}
-		sum, err := beside.Get(ctx)
-		if err != nil || sum != 4*rounds {
-			return fmt.Errorf("%d, %v", sum, err)
-		}
-		return nil
-	})
+// deep calls fn with so many calls around it.
+func deep(n int, fn func()) {
+	if n == 0 {
+		fn()
+		return
+	}
+	deep(n-1, fn)
 }
 
 // A nil context or function is an argument like others: nothing has been told or begun.
@@ -169,9 +127,7 @@ func TestNilArguments(t *testing.T) {
 		return world.Barrier().Wait(ctx)
 	})
 	_, err := mpicx.Initialize(none)
-	if err := isMPIError(err, "Initialize", mpicx.ClassOther, "nil context"); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, isMPIError(err, "Initialize", mpicx.ClassOther, "nil context"))
 }
 
 // After its Run, a communicator has no peers: whatever uses it ends with an error that
@@ -199,32 +155,18 @@ func TestAfterRun(t *testing.T) {
 				world.Barrier().MustWait(ctx)
 				return program(ctx, world)
 			}, mpicx.WithRanks(n))
-			const over = "is over"
 			for r := range n {
 				for _, c := range []*mpicx.Comm{worlds[r], dups[r]} {
-					for name, f := range begun(c) {
-						op, kind, _ := strings.Cut(name, " ")
-						if kind != "" && op != "AllreduceFunc" {
-							continue
-						}
-						if err := isMPIError(f.Wait(ctx), op, mpicx.ClassComm, over); err != nil {
-							t.Error(err)
-						}
-					}
-					for op, err := range methods(ctx, c) {
-						if err := isMPIError(err, op, mpicx.ClassComm, over); err != nil {
-							t.Error(err)
-						}
-					}
+					require.NoError(t, allSay(ctx, c, "is over"))
+					require.NoError(t, scopesSay(ctx, c, "is over"))
 				}
 				err := pending[r].Wait(ctx)
-				if is := isMPIError(err, "Recv", mpicx.ClassOther, fmt.Sprintf("rank %d has returned", (r+1)%n)); is != nil && name == "returned" && mpicx.Backend != "ulfm" {
-					t.Error(is)
-				}
-				if err == nil || ctx.Err() != nil {
-					t.Errorf("pending: %v", err)
+				require.Error(t, err)
+				if name == "returned" && mpicx.Backend != "ulfm" {
+					require.NoError(t, isMPIError(err, "Recv", mpicx.ClassOther, fmt.Sprintf("rank %d has returned", (r+1)%n)))
 				}
 			}
+			require.NoError(t, ctx.Err())
 		})
 	}
 }

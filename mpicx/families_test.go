@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -21,13 +20,10 @@ import (
 
 // Communicators stay apart though as many errors lie between them as a byte counts.
 func TestD1NamesDoNotComeAgain(t *testing.T) {
-	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		var comms [3]*mpicx.Comm
 		for i := range comms { // before, in between, and after
-			mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
-				comms[i], err = world.Dup().Get(ctx)
-				return err
-			}))
+			comms[i] = dup(ctx, world)
 			for code := range 128 {
 				mpicx.Throw(signalled(ctx, world, code))
 			}
@@ -38,71 +34,31 @@ func TestD1NamesDoNotComeAgain(t *testing.T) {
 		next := (world.Rank() + 1) % world.Size()
 		mpicx.Send(young, []int{2}, next, 1)
 		mpicx.Send(old, []int{1}, next, 1)
-		if err := future.WaitAll(ctx, received...); err != nil || got[0] != 1 || got[1] != 2 {
-			return nil, fmt.Errorf("%v, %v", got, err)
-		}
+		mpicx.Throw(future.WaitAll(ctx, received...))
+		require.Equal(t, []int{1, 2}, got)
 		mpicx.Throw(young.Barrier().Wait(ctx))
-		return nil, signalled(ctx, old, 7)
+		return signalled(ctx, old, 7)
 	})
 }
 
 // Fifteen communicators, each derived from the last, all have errors of their own; the
 // next is an error at all ranks.
 func TestD1Generations(t *testing.T) {
-	run(t, 3, func(ctx context.Context, world *mpicx.Comm) (any, error) {
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		comms := []*mpicx.Comm{world}
 		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) error {
 			for len(comms) < 16 {
-				c := comms[len(comms)-1].Dup().MustGet(ctx)
-				comms = append(comms, c)
+				comms = append(comms, comms[len(comms)-1].Dup().MustGet(ctx))
 			}
 			last := comms[15]
-			for _, f := range []*future.Future[*mpicx.Comm]{last.Dup(), last.Split(0, 0)} {
-				_, err := f.Get(ctx)
-				if e, ok := errors.AsType[*mpicx.MPIError](err); !ok || !strings.Contains(e.Text, "generation 16, expected 0 to 15") {
-					return fmt.Errorf("communicator of generation 16: %v", err)
-				}
-			}
-			return nil
+			return errors.Join(
+				isMPIError(last.Dup().Wait(ctx), "Dup", mpicx.ClassOther, "generation 16, expected 0 to 15"),
+				isMPIError(last.Split(0, 0).Wait(ctx), "Split", mpicx.ClassOther, "generation 16, expected 0 to 15"))
 		}))
 		for code, c := range comms {
 			mpicx.Throw(signalled(ctx, c, code+1))
 		}
-		return nil, comms[15].Barrier().Wait(ctx)
-	})
-}
-
-// D2: nobody hangs in a parent because its peers resolve an error of the child, nor the other way
-// round.
-func TestD2NobodyHangsElsewhere(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
-		me := world.Rank()
-		for round := range 20 {
-			// Rank 0 resolves an error of the child while rank 1, its other member,
-			// is blocked in the parent, in what rank 0 does after.
-			if me == 0 {
-				mpicx.Throw(propagated(child.SignalError(ctx, round), round))
-			}
-			mpicx.Throw(explain(world.Barrier().Wait(ctx), "round %d, parent", round))
-			if me == 1 { // it gets the child's error at its next operation there
-				mpicx.Throw(propagated(child.Barrier().Wait(ctx), round))
-			}
-			mpicx.Throw(exchange(ctx, child, round))
-			// And the other way round: rank 3 is blocked in the child.
-			settle()
-			var err error
-			if me == 3 {
-				err = mpicx.Recv(child, []int{0}, 0, 9).Wait(ctx)
-			} else {
-				err = world.SignalError(ctx, 50)
-			}
-			mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "round %d, child", round))
-			mpicx.Throw(exchange(ctx, world, round))
-			settle()
-		}
-		return nil
+		return comms[15].Barrier().Wait(ctx)
 	})
 }
 
@@ -195,9 +151,7 @@ func TestTextOfACorruption(t *testing.T) {
 			return errors.New("no input")
 		}
 		err := world.Barrier().Wait(ctx)
-		if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !slices.Equal(c.Dead, []int{2}) {
-			return fmt.Errorf("got %w", err)
-		}
+		mpicx.Throw(corruptedBy(err, 2))
 		return err
 	}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("ulfm"))
 	require.EqualError(t, err, "rank 2: no input\nranks 0, 1: mpicx: communicator corrupted by rank 2: no input")
@@ -232,57 +186,13 @@ func TestClassesOnTheirWay(t *testing.T) {
 				} else if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
 					failures = k.Failures
 				}
-				if c.Rank() == 0 && (len(failures) != 1 || failures[0].Code != test.want) {
-					return fmt.Errorf("%+v, expected code %d", err, test.want)
+				if c.Rank() == 0 {
+					require.Len(t, failures, 1)
+					require.Equal(t, test.want, failures[0].Code)
 				}
 			}
 		}
 		return nil
-	})
-}
-
-// A death that was met on the parent corrupts a child with the dead among its ranks for
-// good, though no operation of the child met it: each ends with the same error (C4), one
-// between living ranks too. A child without them has the error once, and works.
-func TestChildInheritsTheDead(t *testing.T) {
-	oneProcess(t)
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel sees no process die")
-	}
-	fakeTime(t)
-	const n, dead = 5, 4
-	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		with := world.Dup().MustGet(ctx)
-		color := 0
-		if world.Rank() == dead {
-			color = 1
-		}
-		without := world.Split(color, 0).MustGet(ctx)
-		if world.Rank() == dead {
-			settle() // till all have both
-			mpicxtest.Die(world)
-		}
-		first := world.Barrier().Wait(ctx)
-		if c, is := first.(*mpicx.CommCorruptedError); !is || !slices.Equal(c.Dead, []int{dead}) {
-			return fmt.Errorf("got %v, expected that rank %d has died", first, dead)
-		}
-		for range 3 {
-			peer := world.Rank() ^ 1
-			for _, err := range []error{
-				mpicx.Send(with, []int{1}, peer, 1).Wait(ctx),
-				mpicx.Recv(with, []int{0}, peer, 1).Wait(ctx),
-				with.Barrier().Wait(ctx),
-				with.Err(),
-			} {
-				if err != first {
-					return fmt.Errorf("got %v, expected the error of before", err)
-				}
-			}
-		}
-		if err := without.Barrier().Wait(ctx); err != first {
-			return fmt.Errorf("got %v, expected the error of before", err)
-		}
-		return exchange(ctx, without, 0)
 	})
 }
 
@@ -300,6 +210,13 @@ func TestErrorEndsTheContextOfTry(t *testing.T) {
 		"of the parent": {1, false, false}, "of its parent": {2, false, false}, "of the parent of that": {3, false, false},
 		"before": {0, true, false}, "of the parent, before": {1, true, false}, "within a Guard": {0, false, true},
 	} {
+		computes := func(ctx context.Context, c *mpicx.Comm) error {
+			if test.guard {
+				mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); settle(); return nil }))
+			}
+			<-ctx.Done() // computes until somebody tells it
+			return ctx.Err()
+		}
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				c := world
@@ -314,14 +231,7 @@ func TestErrorEndsTheContextOfTry(t *testing.T) {
 					settle()
 					settle()
 				}
-				err := c.Try(ctx, func(ctx context.Context) error {
-					if test.guard {
-						mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); settle(); return nil }))
-					}
-					<-ctx.Done() // computes until somebody tells it
-					return ctx.Err()
-				})
-				return propagated(err, 7)
+				return propagated(c.Try(ctx, func(ctx context.Context) error { return computes(ctx, c) }), 7)
 			})
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -32,32 +31,41 @@ func caught(fn func()) func() error {
 	}
 }
 
-// A panic in a goroutine continues where the group's error is returned, with the goroutine's own
-// stack. Peers get a corruption, and Run returns the panic.
-func TestGoroutinePanics(t *testing.T) {
+// C3: a panic, also in a goroutine of an error group, continues with its own stack where the group's
+// error is returned. Peers get a corruption, and Run returns the panic.
+func TestPanicGoesOn(t *testing.T) {
 	oneProcess(t)
-	run := func(ctx context.Context, world *mpicx.Comm) error {
+	type program = func(ctx context.Context, world *mpicx.Comm) error
+	alone := func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 1 {
+			explode()
+		}
+		return world.Barrier().Wait(ctx)
+	}
+	grouped := func(ctx context.Context, world *mpicx.Comm) error {
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(caught(func() {
-			if world.Rank() == 1 {
-				inAGoroutine()
-			}
-			world.Barrier().MustWait(ctx)
-		}))
+		g.Go(caught(func() { mpicx.Throw(alone(ctx, world)) }))
 		return g.Wait()
 	}
-	for name, around := range map[string]scope{
-		"Run":   func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) },
-		"Guard": (*mpicx.Comm).Guard, "Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll,
-		"thrown": func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error {
-			return c.Try(ctx, func(ctx context.Context) error { mpicx.Throw(fn(ctx)); return nil })
-		},
+	in := func(scope scope, fn program) program {
+		return func(ctx context.Context, world *mpicx.Comm) error {
+			return scope(world, ctx, func(ctx context.Context) error { return fn(ctx, world) })
+		}
+	}
+	thrown := func(ctx context.Context, world *mpicx.Comm) error {
+		mpicx.Throw(grouped(ctx, world))
+		return nil
+	}
+	for name, fn := range map[string]program{
+		"Run": grouped, "Guard": in((*mpicx.Comm).Guard, grouped), "Try": in((*mpicx.Comm).Try, grouped),
+		"TryAll": in((*mpicx.Comm).TryAll, grouped), "thrown": in((*mpicx.Comm).Try, thrown),
+		"no goroutine, Run": alone, "no goroutine, Guard": in((*mpicx.Comm).Guard, alone),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var corruptions atomic.Int32
 			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				err := around(world, ctx, func(ctx context.Context) error { return run(ctx, world) })
-				if corrupted(err) {
+				err := fn(ctx, world)
+				if corruption(err, 1) == nil {
 					corruptions.Add(1)
 				}
 				return err
@@ -65,79 +73,16 @@ func TestGoroutinePanics(t *testing.T) {
 			p, ok := errors.AsType[*mpicx.PanicError](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, 1, p.Rank)
-			require.Equal(t, "out of range", p.Value)
-			require.Contains(t, string(p.Stack), "inAGoroutine")
+			require.Equal(t, "boom", p.Value)
+			require.Regexp(t, `explode(.*\n)*.*goroutines_test\.go`, string(p.Stack))
 			require.EqualValues(t, 2, corruptions.Load())
 			require.Equal(t, 1, strings.Count(err.Error(), "[running"), "one stack")
+			require.Regexp(t, `^rank 1: mpicx: rank 1 panicked: boom\n(.*\n)*ranks 0, 2: mpicx: communicator corrupted by rank 1: panic: boom$`, err.Error())
 		})
 	}
 }
 
-func inAGoroutine() { panic("out of range") }
-
-// minimize calls objective in a goroutine of its own, from which no error comes back, as
-// gonum/optimize does; status is asked after each call.
-func minimize(objective func(x float64) float64, status func() error) (x float64, err error) {
-	type task struct {
-		x    float64
-		done chan float64
-	}
-	tasks := make(chan task)
-	defer close(tasks)
-	go func() {
-		for t := range tasks {
-			t.done <- objective(t.x)
-		}
-	}()
-	best := math.Inf(1)
-	for candidate := -3.; candidate <= 3; candidate++ {
-		t := task{candidate, make(chan float64)}
-		tasks <- t
-		f := <-t.done
-		if err := status(); err != nil {
-			return 0, err
-		}
-		if f < best {
-			x, best = candidate, f
-		}
-	}
-	return x, nil
-}
-
-// The objective is a sum over ranks. Where it can't be computed at one of them, or a peer's
-// error arrives in it, the minimization ends at all, and the next one works.
-func TestCallbackInAGoroutine(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		for round := range 3 {
-			solve := func(ctx context.Context) error {
-				var failed error
-				x, err := minimize(func(x float64) float64 {
-					sum := []float64{math.Inf(1)}
-					func() {
-						defer future.Catch(&failed)
-						if round == 1 && world.Rank() == 2 && x == -1 {
-							mpicx.Throw(&placeError{2, 5})
-						}
-						mine := []float64{(x - 2) * (x - 2)}
-						mpicx.Allreduce(world, mine, sum, mpicx.Sum).MustWait(ctx)
-					}()
-					return sum[0]
-				}, func() error { return failed })
-				if err == nil && x != 2 {
-					err = fmt.Errorf("minimum at %g, expected 2", x)
-				}
-				return err
-			}
-			err := world.Try(ctx, solve)
-			if round == 1 {
-				mpicx.Throw(propagated(err, 105))
-			} else if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+func explode() { panic("boom") }
 
 // A goroutine that waits in a scope of its own, on whichever communicator, is told of the error
 // of the scope around, whether another goroutine was told before or not, and whether it begins
@@ -205,29 +150,27 @@ func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
 			}
 		},
 	}
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-			before := ""
-			for k := range rounds {
-				ctx, end := context.WithCancelCause(ctx)
-				told := make(chan error, 1)
-				err := world.TryAll(ctx, func(context.Context) error {
-					recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
-					go func() { told <- waits[k%len(waits)](ctx, recv) }()
-					if world.Rank() > 0 {
-						return fmt.Errorf("error %d", k)
-					}
-					return nil
-				})
-				end(over)
-				own := <-told
-				if v, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || own.Error() != v.Error() || own.Error() == before {
-					return fmt.Errorf("round %d: TryAll returned %v, the listener's Wait %v", k, err, own)
+	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		before := ""
+		for k := range rounds {
+			ctx, end := context.WithCancelCause(ctx)
+			told := make(chan error, 1)
+			err := world.TryAll(ctx, func(context.Context) error {
+				recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+				go func() { told <- waits[k%len(waits)](ctx, recv) }()
+				if world.Rank() > 0 {
+					return fmt.Errorf("error %d", k)
 				}
-				before = own.Error()
+				return nil
+			})
+			end(over)
+			own := <-told
+			if v, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || own.Error() != v.Error() || own.Error() == before {
+				return fmt.Errorf("round %d: TryAll returned %v, the listener's Wait %v", k, err, own)
 			}
-			return nil
-		}, backend)
+			before = own.Error()
+		}
+		return nil
 	})
 }
 
@@ -240,27 +183,28 @@ func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 		"Err":  func(c *mpicx.Comm, _ *future.Future[mpicx.Status]) error { return c.Err() },
 		"Test": func(_ *mpicx.Comm, f *future.Future[mpicx.Status]) error { _, err := f.Test(); return err },
 	} {
+		until := func(world *mpicx.Comm) error {
+			never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+			for {
+				for range 20 {
+					mpicx.Throw(look(world, never))
+				}
+				runtime.Gosched()
+			}
+		}
 		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					for k := range rounds {
-						_ = world.TryAll(ctx, func(context.Context) error {
-							if world.Rank() == k%world.Size() {
-								return errors.New("one")
-							}
-							never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
-							for {
-								for range 20 {
-									mpicx.Throw(look(world, never))
-								}
-								runtime.Gosched()
-							}
-						})
-						err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
-						mpicx.Throw(explain(failedAt(err, indices(4)...), "round %d", k))
-					}
-					return nil
-				}, mpicx.WithRanks(4), backend))
+			runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				for k := range rounds {
+					_ = world.TryAll(ctx, func(context.Context) error {
+						if world.Rank() == k%world.Size() {
+							return errors.New("one")
+						}
+						return until(world)
+					})
+					err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
+					mpicx.Throw(explain(failedAt(err, indices(4)...), "round %d", k))
+				}
+				return nil
 			})
 		})
 	}
@@ -299,27 +243,22 @@ func TestSignalMeetsRevocation(t *testing.T) {
 
 // A Guard that a peer's corruption has ended returns the corruption with the error that its function returned.
 func TestGuardKeepsItsOwnError(t *testing.T) {
-	own, peers := errors.New("close failed"), errors.New("disk full")
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			c := world.Dup().MustGet(ctx)
+	own := errors.New("close failed")
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		c := world.Dup().MustGet(ctx)
+		err := c.Guard(ctx, func(ctx context.Context) error {
 			if world.Rank() == 0 {
-				_ = c.Guard(ctx, func(context.Context) error { return peers })
-				return nil
+				return errors.New("disk full")
 			}
-			err := c.Guard(ctx, func(ctx context.Context) error {
-				_ = c.Barrier().Wait(ctx) // until the corruption is known
-				return own
-			})
-			if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || len(k.Failures) != 1 || k.Failures[0].Rank != 0 {
-				return fmt.Errorf("got %w", err)
-			}
-			if !errors.Is(err, own) {
-				return fmt.Errorf("lacks its own error: %w", err)
-			}
+			_ = c.Barrier().Wait(ctx) // until the corruption is known
+			return own
+		})
+		if world.Rank() == 0 {
 			return nil
-		}, mpicx.WithRanks(2), backend)
-		require.NoError(t, err)
+		}
+		mpicx.Throw(expect(err, own))
+		k, _ := errors.AsType[*mpicx.CommCorruptedError](err)
+		return corruption(k, 0)
 	})
 }
 
@@ -348,29 +287,27 @@ func TestTryThatBeginsLate(t *testing.T) {
 // returned yet, even if another goroutine of theirs is waiting.
 func TestTryAllEndsWithItsCount(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		mpicxtest.RunWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Try(ctx, func(ctx context.Context) error {
-				for k := range 1000 {
-					listened := make(chan error, 1)
-					recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
-					go func() { listened <- recv.Wait(ctx) }()
-					if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
-						return fmt.Errorf("round %d: TryAll returned %w", k, err)
-					}
-					err := world.Try(ctx, func(ctx context.Context) error {
-						if world.Rank() == k%4 {
-							return fmt.Errorf("error %d", k)
-						}
-						return world.Barrier().Wait(ctx)
-					})
-					p, ok := errors.AsType[*mpicx.PropagatedError](err)
-					if own := <-listened; !ok || p.Failures[0].Message != fmt.Sprint("error ", k) || own.Error() != err.Error() {
-						return fmt.Errorf("round %d: Try returned %w, the listener's Wait %v", k, err, own)
-					}
+	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Try(ctx, func(ctx context.Context) error {
+			for k := range 1000 {
+				listened := make(chan error, 1)
+				recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+				go func() { listened <- recv.Wait(ctx) }()
+				if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
+					return fmt.Errorf("round %d: TryAll returned %w", k, err)
 				}
-				return nil
-			})
-		}, backend)
+				err := world.Try(ctx, func(ctx context.Context) error {
+					if world.Rank() == k%4 {
+						return fmt.Errorf("error %d", k)
+					}
+					return world.Barrier().Wait(ctx)
+				})
+				p, ok := errors.AsType[*mpicx.PropagatedError](err)
+				if own := <-listened; !ok || p.Failures[0].Message != fmt.Sprint("error ", k) || own.Error() != err.Error() {
+					return fmt.Errorf("round %d: Try returned %w, the listener's Wait %v", k, err, own)
+				}
+			}
+			return nil
+		})
 	})
 }

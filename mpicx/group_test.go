@@ -23,12 +23,11 @@ type subset struct {
 	ranks []int
 }
 
+// check is called at rank 2.
 func (s subset) check(t *testing.T, world *mpicx.Group, what string) {
 	t.Helper()
-	require.Equal(t, len(s.ranks), s.group.Size(), what)
-	got := s.group.TranslateRanks(indices(len(s.ranks)), world)
-	require.True(t, slices.Equal(s.ranks, got), "%s: %v, expected %v", what, got, s.ranks)
-	require.Equal(t, slices.Index(s.ranks, 2), s.group.Rank(), what) // the test is rank 2
+	require.Equal(t, append([]int{}, s.ranks...), s.group.TranslateRanks(indices(s.group.Size()), world), what)
+	require.Equal(t, slices.Index(s.ranks, 2), s.group.Rank(), what)
 }
 
 func indices(n int) []int {
@@ -60,20 +59,18 @@ func TestGroupArithmetic(t *testing.T) {
 			for i, p := range picked {
 				ranks[i] = a.ranks[p]
 			}
-			var s subset
 			op := rnd.IntN(5)
-			switch op {
-			case 0:
-				s = subset{a.group.Union(b.group), slices.Concat(a.ranks, without(b.ranks, a.ranks))}
-			case 1:
-				s = subset{a.group.Intersection(b.group), without(a.ranks, without(a.ranks, b.ranks))}
-			case 2:
-				s = subset{a.group.Difference(b.group), without(a.ranks, b.ranks)}
-			case 3:
-				s = subset{a.group.Incl(picked...), ranks}
-			case 4:
-				s = subset{a.group.Excl(picked...), without(a.ranks, ranks)}
-			}
+			s := [...]func() subset{
+				func() subset {
+					return subset{a.group.Union(b.group), slices.Concat(a.ranks, without(b.ranks, a.ranks))}
+				},
+				func() subset {
+					return subset{a.group.Intersection(b.group), without(a.ranks, without(a.ranks, b.ranks))}
+				},
+				func() subset { return subset{a.group.Difference(b.group), without(a.ranks, b.ranks)} },
+				func() subset { return subset{a.group.Incl(picked...), ranks} },
+				func() subset { return subset{a.group.Excl(picked...), without(a.ranks, ranks)} },
+			}[op]()
 			what := fmt.Sprint(op, a.ranks, b.ranks, picked)
 			s.check(t, world, what)
 			want := mpicx.Unequal
@@ -103,8 +100,8 @@ func TestGroupRanges(t *testing.T) {
 			return nil
 		}
 		world := comm.Group()
-		subset{world.RangeIncl(mpicx.Range{0, 6, 3}, mpicx.Range{5, 1, -4}), []int{0, 3, 6, 5, 1}}.checkBut(t, world)
-		subset{world.RangeExcl(mpicx.Range{0, 7, 2}), []int{1, 3, 5, 7}}.checkBut(t, world)
+		subset{world.RangeIncl(mpicx.Range{0, 6, 3}, mpicx.Range{5, 1, -4}), []int{0, 3, 6, 5, 1}}.check(t, world, "RangeIncl")
+		subset{world.RangeExcl(mpicx.Range{0, 7, 2}), []int{1, 3, 5, 7}}.check(t, world, "RangeExcl")
 		subset{world.RangeIncl(mpicx.Range{3, 2, 1}), nil}.check(t, world, "none")
 		require.Equal(t, []int{mpicx.ProcNull, 4}, world.TranslateRanks([]int{mpicx.ProcNull, 4}, world))
 		for what, call := range map[string]func(){
@@ -119,11 +116,6 @@ func TestGroupRanges(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func (s subset) checkBut(t *testing.T, world *mpicx.Group) {
-	t.Helper()
-	require.Equal(t, s.ranks, s.group.TranslateRanks(indices(s.group.Size()), world))
 }
 
 // requireThrown says that call throws an *MPIError.
@@ -144,20 +136,16 @@ func TestCreate(t *testing.T) {
 			g, want = all.Incl(2, 1), []int{2, 1}
 		}
 		c := world.Create(g).MustGet(ctx)
-		if got := c.Group().TranslateRanks(indices(c.Size()), all); !slices.Equal(got, want) || c.Rank() != g.Rank() || c.Group().Compare(g) != mpicx.Identical {
-			return fmt.Errorf("members %v, expected %v", got, want)
-		}
+		require.Equal(t, want, c.Group().TranslateRanks(indices(c.Size()), all))
+		require.Equal(t, g.Rank(), c.Rank())
+		require.Equal(t, mpicx.Identical, c.Group().Compare(g))
 		mpicx.Throw(exchange(ctx, c, 1))
 		mpicx.Throw(c.Close(ctx))
-		// A rank that is in no group.
+		g = all.Excl(2)
 		if world.Rank() == 2 {
-			g = nil
-		} else {
-			g = all.Excl(2)
+			g = nil // it is in no group
 		}
-		if c = world.Create(g).MustGet(ctx); (c == nil) != (world.Rank() == 2) {
-			return fmt.Errorf("got %v", c)
-		}
+		require.Equal(t, world.Rank() == 2, world.Create(g).MustGet(ctx) == nil)
 		return exchange(ctx, world, 2)
 	})
 }
@@ -165,27 +153,25 @@ func TestCreate(t *testing.T) {
 // Groups that are not the same at all their members are an error at all ranks, which
 // can go on.
 func TestCreateDiffers(t *testing.T) {
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		oneProcess(t)
-		for what, of := range map[string]func(rank int, all *mpicx.Group) *mpicx.Group{
-			"another order": func(rank int, all *mpicx.Group) *mpicx.Group {
-				return all.Incl([][]int{{0, 1, 2}, {0, 2, 1}}[rank/2]...)
-			},
-			"another, alone":  func(rank int, all *mpicx.Group) *mpicx.Group { return all.Incl([][]int{{0, 1, 2}, {2}}[rank/2]...) },
-			"none":            func(rank int, all *mpicx.Group) *mpicx.Group { return []*mpicx.Group{all, nil}[rank/2] },
-			"one that has me": func(rank int, all *mpicx.Group) *mpicx.Group { return []*mpicx.Group{all.Incl(0, 1), all}[rank/2] },
-			"different for each": func(rank int, all *mpicx.Group) *mpicx.Group {
-				return all.Incl([][]int{{0, 1}, {1, 2}, {2, 0}}[rank]...)
-			},
-		} {
-			t.Run(what, func(t *testing.T) {
-				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					mpicx.Throw(isA[*mpicx.MPIError](world.Create(of(world.Rank(), world.Group())).Wait(ctx)))
-					return exchange(ctx, world, 1)
-				}, mpicx.WithRanks(3), backend))
+	oneProcess(t)
+	for what, ranks := range map[string][3][]int{
+		"another order":      {{0, 1, 2}, {0, 1, 2}, {0, 2, 1}},
+		"another, alone":     {{0, 1, 2}, {0, 1, 2}, {2}},
+		"none":               {{0, 1, 2}, {0, 1, 2}, nil},
+		"one that has me":    {{0, 1}, {0, 1}, {0, 1, 2}},
+		"different for each": {{0, 1}, {1, 2}, {2, 0}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				var g *mpicx.Group
+				if mine := ranks[world.Rank()]; mine != nil {
+					g = world.Group().Incl(mine...)
+				}
+				mpicx.Throw(isA[*mpicx.MPIError](world.Create(g).Wait(ctx)))
+				return exchange(ctx, world, 1)
 			})
-		}
-	})
+		})
+	}
 }
 
 // The members of each communicator of a Split of a Split, and their order.
@@ -196,23 +182,16 @@ func TestSplitOrders(t *testing.T) {
 		colors := []int{math.MaxInt, 3, math.MaxInt, 3, 3, mpicx.Undefined, 3}
 		want := map[int][]int{3: {3, 1, 6, 4}, math.MaxInt: {0, 2}} // by color: ranks of the world
 		me := world.Rank()
-		c, err := world.Split(colors[me], keys[me]).Get(ctx)
-		if err != nil || (c == nil) != (colors[me] == mpicx.Undefined) {
-			return fmt.Errorf("%v, %v", c, err)
-		}
+		c := world.Split(colors[me], keys[me]).MustGet(ctx)
+		require.Equal(t, colors[me] == mpicx.Undefined, c == nil)
 		if c == nil {
 			return nil
 		}
 		members := want[colors[me]]
-		reversed := c.Split(0, -c.Rank()).MustGet(ctx)
-		got, back := make([]int, len(members)), make([]int, len(members))
-		mpicx.Allgather(c, []int{me}, got).MustWait(ctx)
-		mpicx.Allgather(reversed, []int{me}, back).MustWait(ctx)
-		for i, r := range members {
-			if got[i] != r || back[len(members)-1-i] != r {
-				return fmt.Errorf("members %v, reversed %v, expected %v", got, back, members)
-			}
-		}
+		require.Equal(t, members, mpicx.AllgatherValue(c, me).MustGet(ctx))
+		back := mpicx.AllgatherValue(c.Split(0, -c.Rank()).MustGet(ctx), me).MustGet(ctx)
+		slices.Reverse(back)
+		require.Equal(t, members, back)
 		return nil
 	})
 }
@@ -224,11 +203,14 @@ type onMachines struct {
 	world    []int // ranks there; nil: the same
 }
 
-func (c *onMachines) Machine(rank int) int {
+func (c *onMachines) Machine(rank int) int { return c.of(rank) % c.machines }
+
+// of returns a rank's number in the world.
+func (c *onMachines) of(rank int) int {
 	if c.world != nil {
-		rank = c.world[rank]
+		return c.world[rank]
 	}
-	return rank % c.machines
+	return rank
 }
 
 func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, error) {
@@ -237,10 +219,7 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 	if members != nil {
 		world = nil
 		for _, r := range members {
-			if c.world != nil {
-				r = c.world[r]
-			}
-			world = append(world, r)
+			world = append(world, c.of(r))
 		}
 	}
 	return &onMachines{made, c.machines, world}, err
@@ -251,10 +230,10 @@ func TestSplitShared(t *testing.T) {
 	for backend, machines := range product([]string{"blackchannel", "ulfm"}, []int{1, 3, 7}) {
 		for _, n := range fitting(1, 4, 7) {
 			wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				me := world.Rank()
 				// Ranks of the world that share c with me, by falling rank of c, where most have their number.
-				check := func(c *mpicx.Comm, in func(rank int) bool) error {
+				check := func(c *mpicx.Comm, in func(rank int) bool) {
 					shared := c.SplitShared(-c.Rank()).MustGet(ctx)
 					var want []int
 					for r := n - 1; r >= 0; r-- {
@@ -262,19 +241,14 @@ func TestSplitShared(t *testing.T) {
 							want = append(want, r)
 						}
 					}
-					got, err := mpicx.AllgatherValue(shared, me).Get(ctx)
-					if err != nil || !slices.Equal(got, want) {
-						return fmt.Errorf("%v has ranks %v, expected %v: %w", shared, got, want, err)
-					}
-					return shared.Close(ctx)
+					require.Equal(t, want, mpicx.AllgatherValue(shared, me).MustGet(ctx))
+					mpicx.Throw(shared.Close(ctx))
 				}
-				mpicx.Throw(check(world, func(int) bool { return true }))
+				check(world, func(int) bool { return true })
 				half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
-				return check(half, func(rank int) bool { return rank%2 == me%2 })
-			}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap)
-			if err != nil {
-				t.Fatalf("%s, %d ranks on %d machines: %v", backend, n, machines, err)
-			}
+				check(half, func(rank int) bool { return rank%2 == me%2 })
+				return nil
+			}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap), "%s, %d ranks on %d machines", backend, n, machines)
 		}
 	}
 }
@@ -282,14 +256,11 @@ func TestSplitShared(t *testing.T) {
 // Splits of n ranks in one process cost each rank space for itself, not for all n.
 func TestSplitSpace(t *testing.T) {
 	oneProcess(t)
-	if processes != nil {
-		t.Skip("needs goroutine ranks")
-	}
 	const splits = 4
 	perSplit := func(n int) float64 {
 		var before, after runtime.MemStats
 		width := int(math.Sqrt(float64(n)))
-		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			read := func(m *runtime.MemStats) {
 				world.Barrier().MustWait(ctx)
 				if world.Rank() == 0 {
@@ -298,24 +269,15 @@ func TestSplitSpace(t *testing.T) {
 				world.Barrier().MustWait(ctx)
 			}
 			read(&before)
-			for i := range splits {
-				color := world.Rank() / width
-				if i%2 > 0 {
-					color = world.Rank() % width
-				}
-				world.Split(color, 0).MustWait(ctx)
+			for range splits / 2 {
+				world.Split(world.Rank()/width, 0).MustWait(ctx)
+				world.Split(world.Rank()%width, 0).MustWait(ctx)
 			}
 			read(&after)
 			return nil
-		}, mpicx.WithRanks(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, mpicx.WithRanks(n)))
 		return float64(after.TotalAlloc-before.TotalAlloc) / float64(n*splits)
 	}
 	few, many := perSplit(500), perSplit(2000)
-	t.Logf("%.0f bytes a rank and split of 500 ranks, %.0f of 2000", few, many)
-	if most := few + 4000; many > most { // two ints for each rank would be 32,000
-		t.Errorf("%.0f bytes a rank and split of 2000 ranks, expected at most %.0f, as with 500", many, most)
-	}
+	require.LessOrEqual(t, many, few+4000, "bytes a rank and split of 2000 ranks, and of 500") // two ints for each rank would be 32,000
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"runtime"
-	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
@@ -54,29 +53,22 @@ func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 // has said yes joins no round, so that each would wait for the other.
 func TestTryAllInATryOnASibling(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			lost := errors.New("lost")
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of the bubble's time
-			defer cancel()
-			require.NoError(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-				sibling, part := dup(ctx, world), world.Split(world.Rank()%2, 0).MustGet(ctx)
-				err := sibling.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == 1 {
-						time.Sleep(time.Millisecond) // the others are in their TryAll
-						return lost
-					}
-					return part.TryAll(ctx, func(ctx context.Context) error {
-						if world.Rank() == 0 {
-							<-ctx.Done()
-							time.Sleep(time.Millisecond) // rank 2 waits for this one
-						}
-						return nil
-					})
-				})
-				return messagesAre(err, lost.Error())
-			}, mpicx.WithRanks(3), backend))
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		sibling, part := dup(ctx, world), world.Split(world.Rank()%2, 0).MustGet(ctx)
+		err := sibling.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				settle() // the others are in their TryAll
+				return errors.New("lost")
+			}
+			return part.TryAll(ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 {
+					<-ctx.Done()
+					settle() // rank 2 waits for this one
+				}
+				return nil
+			})
 		})
+		return messagesAre(err, "lost")
 	})
 }
 
@@ -134,76 +126,37 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 // C1, C4: a rank that leaves Guard by an error corrupts the communicator for all, and waits for no
 // other rank. From then on every operation on the communicator ends with the same error.
 func TestC1Guard(t *testing.T) {
-	leave := map[string]func(){
-		"panic":  func() { panic("boom") },
-		"goexit": runtime.Goexit,
-		"thrown": func() { mpicx.Throw(&placeError{1, 1}) },
-	}
-	messages := map[string]string{"panic": "panic: boom", "goexit": mpicx.ErrGoexit.Error(), "thrown": "thrown at place 1 of rank 1"}
-	for name, fn := range inOrder(leave) {
+	own := &placeError{1, 1}
+	for name, test := range inOrder(map[string]struct {
+		leave   func()
+		how     any // what goes on at rank 1
+		err     error
+		message string
+	}{
+		"panic":  {func() { panic("boom") }, "boom", nil, "panic: boom"},
+		"goexit": {runtime.Goexit, "Goexit", nil, mpicx.ErrGoexit.Error()},
+		"thrown": {func() { mpicx.Throw(own) }, nil, own, own.Error()},
+	}) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				if world.Rank() == 1 {
 					how, err := outcome(func() error {
-						return world.Guard(ctx, func(context.Context) error { fn(); return nil })
+						return world.Guard(ctx, func(context.Context) error { test.leave(); return nil })
 					})
-					switch name {
-					case "panic":
-						if how != "boom" {
-							return fmt.Errorf("the panic went on as %v", how)
-						}
-					case "goexit":
-						if how != "Goexit" {
-							return fmt.Errorf("%v %v", err, how)
-						}
-					default:
-						if e, is := errors.AsType[*placeError](err); !is || e.rank != 1 {
-							return fmt.Errorf("Guard returned %v", err)
-						}
-					}
+					require.Equal(t, test.how, how)
+					require.ErrorIs(t, err, test.err)
 				}
 				first := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
 				mpicx.Throw(corruption(first, 1))
-				if m := first.(*mpicx.CommCorruptedError).Failures[0].Message; m != messages[name] {
-					return fmt.Errorf("message %q", m)
-				}
+				require.Equal(t, test.message, first.(*mpicx.CommCorruptedError).Failures[0].Message)
 				for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), world.SplitShared(0), mpicx.AllgatherValue(world, 1)} {
-					if err := f.Wait(ctx); err != first {
-						return fmt.Errorf("operation %d: %v", i, err)
-					}
+					require.Same(t, first, f.Wait(ctx), "operation %d", i)
 				}
-				if err := world.SignalError(ctx, 1); err != first || world.Err() != first {
-					return fmt.Errorf("SignalError %v, Err %v", err, world.Err())
-				}
-				if err := world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) }); err != first {
-					return fmt.Errorf("Try %v", err)
+				for _, err := range []error{world.SignalError(ctx, 1), world.Err(), world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })} {
+					require.Same(t, first, err)
 				}
 				return world.Close(ctx)
 			})
-		})
-	}
-}
-
-// What a rank sends after it has unwound reaches nobody, though it may be faster than
-// the error.
-func TestC1NothingAfterwards(t *testing.T) {
-	const rounds = 100
-	for range rounds {
-		run(t, 4, func(ctx context.Context, world *mpicx.Comm) (any, error) {
-			var err error
-			switch got := []int{0}; world.Rank() {
-			case 3:
-				_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
-				err = mpicx.Send(world, got, 1, 0).Wait(ctx)
-			case 1:
-				err = mpicx.Recv(world, got, 3, 0).Wait(ctx)
-			default:
-				err = world.Barrier().Wait(ctx)
-			}
-			if !corrupted(err) {
-				return nil, fmt.Errorf("rank %d got %v", world.Rank(), err)
-			}
-			return nil, nil
 		})
 	}
 }
@@ -212,7 +165,6 @@ func TestC1NothingAfterwards(t *testing.T) {
 // signalled in the same round. Run returns it.
 func TestC2OwnErrorIsNotLost(t *testing.T) {
 	oneProcess(t)
-	fakeTime(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		synctest.Test(t, func(t *testing.T) {
 			errLocal := errors.New("no convergence")
@@ -229,34 +181,6 @@ func TestC2OwnErrorIsNotLost(t *testing.T) {
 		})
 	})
 }
-
-// C3: the panic continues with its own stack. Run returns it when the peers have been told.
-func TestC3PanicGoesOn(t *testing.T) {
-	oneProcess(t)
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		return world.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				explode()
-			}
-			return world.Barrier().Wait(ctx)
-		})
-	}, mpicx.WithRanks(3))
-	p, is := errors.AsType[*mpicx.PanicError](err)
-	require.True(t, is, "%v", err)
-	require.Equal(t, 1, p.Rank)
-	require.Equal(t, "boom", p.Value)
-	require.Contains(t, string(p.Stack), "explode")
-	require.Contains(t, string(p.Stack), "guard_test.go")
-	c, is := errors.AsType[*mpicx.CommCorruptedError](err)
-	require.True(t, is)
-	require.NoError(t, corruption(c, 1))
-	require.Equal(t, "panic: boom", c.Failures[0].Message)
-	lines := strings.Split(err.Error(), "\n")
-	require.True(t, strings.HasPrefix(lines[0], "rank 1: mpicx: rank 1 panicked: boom"), lines[0])
-	require.Equal(t, "ranks 0, 2: mpicx: communicator corrupted by rank 1: panic: boom", lines[len(lines)-1])
-}
-
-func explode() { panic("boom") }
 
 // Run has the error of a rank that ended by runtime.Goexit.
 func TestRunTellsOfGoexit(t *testing.T) {

@@ -85,9 +85,27 @@ func settle() { time.Sleep(time.Second) }
 
 // messagesAre says that err is the verdict of errors with these messages.
 func messagesAre(err error, messages ...string) error {
+	return failuresAre(err, messages, func(f mpicx.Failure) string { return f.Message })
+}
+
+// failedAt says that err is the verdict of errors of these ranks.
+func failedAt(err error, ranks ...int) error {
+	return failuresAre(err, ranks, func(f mpicx.Failure) int { return f.Rank })
+}
+
+// propagated says that err is the verdict of errors of these codes, with nothing around it.
+func propagated(err error, codes ...int) error {
+	if _, is := err.(*mpicx.PropagatedError); !is {
+		return fmt.Errorf("got %w, expected an error of codes %v", err, codes)
+	}
+	return failuresAre(err, codes, func(f mpicx.Failure) int { return f.Code })
+}
+
+// failuresAre says that err is the verdict of errors of which this is wanted.
+func failuresAre[T comparable](err error, want []T, of func(mpicx.Failure) T) error {
 	p, _ := errors.AsType[*mpicx.PropagatedError](err)
-	if p == nil || !slices.EqualFunc(p.Failures, messages, func(f mpicx.Failure, m string) bool { return f.Message == m }) {
-		return fmt.Errorf("%s: got %w, expected an error with %q", caller(), err, messages)
+	if p == nil || !slices.EqualFunc(p.Failures, want, func(f mpicx.Failure, w T) bool { return of(f) == w }) {
+		return fmt.Errorf("%s: got %w, expected an error with %v", caller(3), err, want)
 	}
 	return nil
 }
@@ -103,7 +121,7 @@ func explain(err error, format string, args ...any) error {
 // expect says that err is want, or has it inside.
 func expect(err, want error) error {
 	if !errors.Is(err, want) {
-		return fmt.Errorf("%s: got %w, expected %v", caller(), err, want)
+		return fmt.Errorf("%s: got %w, expected %v", caller(2), err, want)
 	}
 	return nil
 }
@@ -114,41 +132,16 @@ func is[E error](err error) bool {
 	return is
 }
 
-// caller returns the line that has called the function which calls caller.
-func caller() string {
-	_, file, line, _ := runtime.Caller(2)
+// caller returns the line that is so many calls above.
+func caller(above int) string {
+	_, file, line, _ := runtime.Caller(above)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
 // isA says that err is an error of type E, or has one inside.
 func isA[E error](err error) error {
 	if !is[E](err) {
-		return fmt.Errorf("%s: got %w, expected a %v", caller(), err, reflect.TypeFor[E]())
-	}
-	return nil
-}
-
-// propagated says that err is the verdict of one error of these codes.
-func propagated(err error, codes ...int) error {
-	p, is := err.(*mpicx.PropagatedError)
-	if !is {
-		return fmt.Errorf("got %v, expected an error of codes %v", err, codes)
-	}
-	var got []int
-	for _, f := range p.Failures {
-		got = append(got, f.Code)
-	}
-	if !slices.Equal(got, codes) {
-		return fmt.Errorf("got codes %v, expected %v", got, codes)
-	}
-	return nil
-}
-
-// failedAt says that err is the verdict of errors of these ranks.
-func failedAt(err error, ranks ...int) error {
-	p, ok := errors.AsType[*mpicx.PropagatedError](err)
-	if !ok || !slices.EqualFunc(p.Failures, ranks, func(f mpicx.Failure, r int) bool { return f.Rank == r }) {
-		return fmt.Errorf("%s: got %w, expected an error of ranks %v", caller(), err, ranks)
+		return fmt.Errorf("%s: got %w, expected a %v", caller(2), err, reflect.TypeFor[E]())
 	}
 	return nil
 }
@@ -156,7 +149,7 @@ func failedAt(err error, ranks ...int) error {
 // corruption says that err is the verdict of a corruption by this rank.
 func corruption(err error, rank int) error {
 	c, is := err.(*mpicx.CommCorruptedError)
-	if !is || len(c.Failures) != 1 || c.Failures[0].Rank != rank {
+	if !is || c == nil || len(c.Failures) != 1 || c.Failures[0].Rank != rank {
 		return fmt.Errorf("got %v, expected a corruption by rank %d", err, rank)
 	}
 	return nil

@@ -51,47 +51,31 @@ func TestFailureText(t *testing.T) {
 }
 
 // A rank that has been declared dead is told so though its communicators have no other rank, so
-// that its operations need no message.
-func TestFencedAlone(t *testing.T) {
+// that its operations need no message. Nor does an older error keep it from the rank, which Shrink
+// would have given again.
+func TestFenced(t *testing.T) {
 	if machine.Processes() > 0 {
 		t.Skip("processes need their job for other tests")
 	}
-	errs := make([]error, 2)
-	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
+	_ = Run(t.Context(), func(ctx context.Context, world *Comm) error {
 		alone := world.Split(world.Rank(), 0).MustGet(ctx)
 		alone.Barrier().MustWait(ctx)
 		world.proc.giveUp(transport.ErrFenced)
-		errs[world.Rank()] = alone.Barrier().Wait(ctx)
+		assert.ErrorIs(t, alone.Barrier().Wait(ctx), ErrFenced, "rank %d", world.Rank())
 		return nil
 	}, WithRanks(2))
-	for rank, err := range errs {
-		assert.ErrorIs(t, err, ErrFenced, "rank %d", rank)
-	}
-}
-
-// Nor does an older error, which Shrink would have given again, keep it from a rank that has been
-// declared dead.
-func TestFencedShrink(t *testing.T) {
-	if machine.Processes() > 0 {
-		t.Skip("processes need their job for other tests")
-	}
-	first, then := make([]error, 2), make([]error, 2)
-	_ = Run(context.Background(), func(ctx context.Context, world *Comm) error {
-		r := world.Rank()
-		if r == 2 {
+	_ = Run(t.Context(), func(ctx context.Context, world *Comm) error {
+		if world.Rank() == 2 {
 			world.t.Die()
 			return nil
 		}
-		first[r] = world.Barrier().Wait(ctx)
+		err := world.Barrier().Wait(ctx)
+		assert.True(t, is[*CommCorruptedError](err), "rank %d: %v", world.Rank(), err)
+		assert.NotErrorIs(t, err, ErrFenced, "rank %d", world.Rank())
 		world.proc.giveUp(transport.ErrFenced)
-		_, then[r] = world.Shrink().Get(ctx)
+		assert.ErrorIs(t, world.Shrink().Wait(ctx), ErrFenced, "rank %d", world.Rank())
 		return nil
 	}, WithRanks(3), hook.Backend[Option](hook.ULFM))
-	for r := range first {
-		assert.True(t, is[*CommCorruptedError](first[r]), "rank %d: %v", r, first[r])
-		assert.NotErrorIs(t, first[r], ErrFenced, "rank %d", r)
-		assert.ErrorIs(t, then[r], ErrFenced, "rank %d", r)
-	}
 }
 
 // A yield that took long has the next ones left out, for longer each time; quick ones

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -30,68 +32,62 @@ func TestIntercommOperations(t *testing.T) {
 				local, bridge, remoteLeader := beside(ctx, world, sizes[0])
 				ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).MustGet(ctx)
 				me, n, m := ic.Rank(), ic.Size(), ic.RemoteSize()
-				if me != local.Rank() || n != local.Size() || n+m != world.Size() {
-					return fmt.Errorf("rank %d of %d, %d others", me, n, m)
-				}
+				require.Equal(t, []int{local.Rank(), local.Size(), world.Size()}, []int{me, n, n + m})
 				group := 1 // what this group's values begin with; the other's: 3 - group
 				if world.Rank() >= sizes[0] {
 					group = 2
 				}
 				value := func(group, rank int) int { return 100*group + rank }
-
+				mine, theirs, sum := []int{value(group, me)}, make([]int, m), []int{0}
 				for r := range m {
-					mpicx.InterSend(ic, []int{value(group, me)}, r, 5).MustWait(ctx)
+					theirs[r] = value(3-group, r)
 				}
-				for r := range m {
-					got := []int{0}
-					s, err := mpicx.InterRecv(ic, got, r, 5).Get(ctx)
-					if err != nil || s.Source != r || got[0] != value(3-group, r) {
-						return fmt.Errorf("received %d, %+v, %v", got[0], s, err)
-					}
-				}
-				ic.Barrier().MustWait(ctx)
-				for root := range world.Size() { // of each group, as Union has them
-					bcast, gathered := []int{-1}, make([]int, m)
-					if root == ic.Union().Rank() {
-						bcast[0] = root
-					}
-					mpicx.InterBcast(ic, bcast, root).MustWait(ctx)
-					own, _ := ic.Split([]int{root})
-					switch {
-					case own == nil && bcast[0] != root, own != nil && root != ic.Union().Rank() && bcast[0] != -1:
-						return fmt.Errorf("Bcast from %d: %d", root, bcast[0])
-					}
-					mpicx.InterGather(ic, []int{value(group, me)}, gathered, root).MustWait(ctx)
-					for r, v := range gathered {
-						if want := value(3-group, r); v != want && root == ic.Union().Rank() {
-							return fmt.Errorf("Gather to %d: %v", root, gathered)
-						}
-					}
-				}
-				sum, want := []int{0}, 0
-				for r := range m {
-					want += value(3-group, r)
-				}
-				if mpicx.InterAllreduce(ic, []int{value(group, me)}, sum, mpicx.Sum).MustWait(ctx); sum[0] != want {
-					return fmt.Errorf("Allreduce: %d, expected %d", sum[0], want)
-				}
+				rootedBetween(ctx, t, ic, mine, theirs)
+				mpicx.InterAllreduce(ic, mine, sum, mpicx.Sum).MustWait(ctx)
+				require.Equal(t, total(theirs), sum[0])
 				send, recv := make([]int, group*m), make([]int, (3-group)*m) // as long as the group's number
 				for i := range send {
-					send[i] = 1000*value(group, me) + i
+					send[i] = 1000*mine[0] + i
 				}
 				mpicx.InterAlltoall(ic, send, recv).MustWait(ctx)
 				for i, v := range recv {
-					if part := 3 - group; v != 1000*value(3-group, i/part)+me*part+i%part {
-						return fmt.Errorf("Alltoall: %v", recv)
-					}
+					part := 3 - group
+					require.Equal(t, 1000*theirs[i/part]+me*part+i%part, v)
 				}
 				merged := ic.Merge(group == 1).MustGet(ctx)
-				if at := ic.Rank() + map[int]int{1: m, 2: 0}[group]; merged.Rank() != at {
-					return fmt.Errorf("rank %d of the merged, expected %d", merged.Rank(), at)
-				}
+				require.Equal(t, me+map[int]int{1: m, 2: 0}[group], merged.Rank())
 				return first(exchange(ctx, merged, 0), ic.Close(ctx))
 			})
 		})
+	}
+}
+
+// rootedBetween carries out the operations between two ranks, and those that have a root.
+func rootedBetween(ctx context.Context, t *testing.T, ic *mpicx.Intercomm, mine, theirs []int) {
+	got := make([]int, len(theirs))
+	for r := range theirs {
+		mpicx.InterSend(ic, mine, r, 5).MustWait(ctx)
+	}
+	for r := range theirs {
+		require.Equal(t, r, mpicx.InterRecv(ic, got[r:][:1], r, 5).MustGet(ctx).Source)
+	}
+	require.Equal(t, theirs, got)
+	ic.Barrier().MustWait(ctx)
+	for root := range ic.Union().Size() {
+		isRoot := root == ic.Union().Rank()
+		bcast, want := []int{-1}, root
+		if isRoot {
+			bcast[0] = root
+		} else if own, _ := ic.Split([]int{root}); own != nil {
+			want = -1 // it comes to the other group
+		}
+		mpicx.InterBcast(ic, bcast, root).MustWait(ctx)
+		require.Equal(t, want, bcast[0], "from %d", root)
+		clear(got)
+		mpicx.InterGather(ic, mine, got, root).MustWait(ctx)
+		if isRoot {
+			require.Equal(t, theirs, got)
+		}
 	}
 }
 
@@ -106,9 +102,7 @@ func TestIntercommSignals(t *testing.T) {
 		} else {
 			err = ic.Barrier().Wait(ctx)
 		}
-		if err == nil || !strings.Contains(err.Error(), "no convergence") {
-			return fmt.Errorf("got %w", err)
-		}
+		mpicx.Throw(messagesAre(err, "no convergence"))
 		if remoteLeader == 0 {
 			mpicx.Throw(signalled(ctx, local, 5))
 		}
@@ -156,34 +150,29 @@ func TestIntercommErrorsMeanwhile(t *testing.T) {
 
 // What is wrong is an error at all ranks.
 func TestIntercommRefused(t *testing.T) {
-	for what, create := range inOrder(map[string]func(local, bridge, world *mpicx.Comm, remoteLeader int) func(ctx context.Context) error{
-		"expected another of its 4 ranks": func(local, bridge, _ *mpicx.Comm, _ int) func(ctx context.Context) error {
-			return mpicx.CreateIntercomm(local, 0, bridge, bridge.Rank(), 3).Wait
+	for what, create := range inOrder(map[string]func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm]{
+		"expected another of its 4 ranks": func(local, bridge *mpicx.Comm, _ int) *future.Future[*mpicx.Intercomm] {
+			return mpicx.CreateIntercomm(local, 0, bridge, bridge.Rank(), 3)
 		},
-		"no leader": func(local, bridge, _ *mpicx.Comm, remoteLeader int) func(ctx context.Context) error {
-			return mpicx.CreateIntercomm(local, 1-local.Rank(), bridge, remoteLeader, 3).Wait
+		"no leader": func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
+			return mpicx.CreateIntercomm(local, 1-local.Rank(), bridge, remoteLeader, 3)
 		},
-		"nil communicator": func(local, _, _ *mpicx.Comm, remoteLeader int) func(ctx context.Context) error {
-			return mpicx.CreateIntercomm(local, 0, nil, remoteLeader, 3).Wait
+		"nil communicator": func(local, _ *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
+			return mpicx.CreateIntercomm(local, 0, nil, remoteLeader, 3)
 		},
-		"expected 0 to 1": func(local, bridge, _ *mpicx.Comm, remoteLeader int) func(ctx context.Context) error {
-			return mpicx.CreateIntercomm(local, 2, bridge, remoteLeader, 3).Wait
+		"expected 0 to 1": func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
+			return mpicx.CreateIntercomm(local, 2, bridge, remoteLeader, 3)
 		},
 	}) {
 		t.Run(what, func(t *testing.T) {
 			runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				local, bridge, remoteLeader := beside(ctx, world, 2)
-				err := create(local, bridge, world, remoteLeader)(ctx)
-				if !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), what) {
-					return fmt.Errorf("got %w", err)
-				}
-				return nil
+				err := create(beside(ctx, world, 2)).Wait(ctx)
+				require.ErrorContains(t, err, what)
+				return isA[*mpicx.MPIError](err)
 			})
 		})
 	}
-	if _, err := mpicx.CreateIntercomm(nil, 0, nil, 0, 0).Get(t.Context()); err == nil {
-		t.Error("a nil communicator")
-	}
+	require.Error(t, mpicx.CreateIntercomm(nil, 0, nil, 0, 0).Wait(t.Context()))
 }
 
 // A leader that has left Guard by an error, before its peers know, says so to the other group.
@@ -207,11 +196,8 @@ func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
 			}
 			defer close(refused)
 			err := f.Wait(ctx)
-			want := "world.split1(0) has an error of its rank 0"
-			if !is[*mpicx.MPIError](err) || !strings.Contains(err.Error(), want) {
-				return fmt.Errorf("got %w", err)
-			}
-			return nil
+			require.ErrorContains(t, err, "world.split1(0) has an error of its rank 0")
+			return isA[*mpicx.MPIError](err)
 		}, backend)
 	})
 }
