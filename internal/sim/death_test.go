@@ -254,19 +254,6 @@ func TestDeathsInSubs(t *testing.T) {
 	require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
 }
 
-// Operations of all members name the lowest dead rank that this rank knows of.
-func TestTwoDeaths(t *testing.T) {
-	for _, order := range [][]int{{1, 2}, {2, 1}} {
-		w := New(Config{Ranks: 4})
-		for _, r := range order {
-			w.Kill(r)
-			require.NoError(t, w.Run())
-		}
-		require.Equal(t, &transport.DeadError{Rank: 1}, w.recv(0, transport.Request{Peer: 3, Tag: -2}).Err)
-		require.Equal(t, &transport.DeadError{Rank: 2}, w.recv(0, transport.Request{Peer: 2, Tag: -2}).Err)
-	}
-}
-
 // A message that arrived before its sender's death was not under way, even if the sender's clock
 // was ahead.
 func TestArrivedBeforeDeath(t *testing.T) {
@@ -281,13 +268,4 @@ func TestArrivedBeforeDeath(t *testing.T) {
 	require.NoError(t, w.Run())
 	require.NoError(t, r.Err)
 	require.Error(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
-}
-
-// Die comes after the rank's earlier actions, even if no event is being handled.
-func TestDieFromOutside(t *testing.T) {
-	w := New(Config{Ranks: 2, Model: cluster})
-	w.send(0, transport.Request{Peer: 1, Tag: 1})
-	w.Comm(0).Die()
-	require.NoError(t, w.Run())
-	require.NoError(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
 }
