@@ -104,20 +104,6 @@ func TestEndTogether(t *testing.T) {
 		require.Empty(t, transport.Pending(c))
 		require.Equal(t, map[bool]int{false: 4, true: 1}[kill], told)
 	}
-
-	w := New(Config{Ranks: 2})
-	c := w.Comm(0)
-	recv := w.recv(0, transport.Request{Peer: 1, Tag: 1})
-	require.True(t, c.Cancel(&recv.Request))
-	recv = w.note(0, transport.Request{Peer: 1, Tag: 1})
-	probe := w.note(0, transport.Request{Peer: 1, Tag: 1})
-	probe.Done = completed(func(*transport.Request) { require.False(t, c.Cancel(&recv.Request), "it has a message") })
-	c.Probe(&probe.Request)
-	c.Irecv(&recv.Request)
-	w.send(1, transport.Request{Peer: 0, Tag: 1})
-	require.NoError(t, w.Run())
-	require.NoError(t, recv.Err)
-	require.Equal(t, 1, recv.ends)
 }
 
 func TestTail(t *testing.T) {

@@ -29,40 +29,45 @@ func (f watcher) Purpose([]byte) string                   { return "" }
 func TestLateDetection(t *testing.T) {
 	const victim = 2
 	w := New(Config{Ranks: 4, Model: cluster, Detect: slowly()})
-	named, operation, anybody, others := make([]*noted, 4), make([]*noted, 4), make([]*noted, 4), make([]*noted, 4)
-	unmatched := make([]*noted, 4)
-	heard := make([]time.Duration, 4)
-	for r := range 4 {
+	type requests struct {
+		named, operation, anybody, other, unmatched *noted
+		heard                                       time.Duration
+	}
+	ranks := make([]requests, 4)
+	for r := range ranks {
+		own := &ranks[r]
 		w.At(0, r, func() {
 			w.Comm(r).Listen(watcher(func(dead int) {
 				require.Equal(t, victim, dead)
-				require.Zero(t, named[r].ends+int(heard[r]))
-				heard[r] = w.RankNow(r)
+				require.Zero(t, own.named.ends+int(own.heard))
+				own.heard = w.RankNow(r)
 			}))
-			named[r] = w.recv(r, transport.Request{Peer: victim, Tag: 1})
-			operation[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: -2})
-			anybody[r] = w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1})
-			others[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: 1})
-			unmatched[r] = w.send(r, transport.Request{Peer: victim, Tag: 7, Mode: transport.Synchronous})
+			own.named = w.recv(r, transport.Request{Peer: victim, Tag: 1})
+			own.operation = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: -2})
+			own.anybody = w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1})
+			own.other = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: 1})
+			own.unmatched = w.send(r, transport.Request{Peer: victim, Tag: 7, Mode: transport.Synchronous})
 		})
 	}
 	w.KillAt(5000, victim)
 	require.NoError(t, w.Run())
-	detected := time.Duration(0)
-	for r := range 4 {
-		if r == victim {
-			require.Zero(t, named[r].ends+operation[r].ends+anybody[r].ends+others[r].ends+unmatched[r].ends)
-			require.Empty(t, transport.Pending(w.Comm(r)))
-			continue
+	for r, own := range ranks {
+		var pending []*transport.Request
+		if r != victim {
+			pending = []*transport.Request{&own.anybody.Request, &own.other.Request}
+			detected := time.Duration(min(r, victim)+1) * time.Millisecond
+			require.Equal(t, 5000+detected, own.heard)
 		}
-		detected += time.Millisecond
-		require.Equal(t, 5000+detected, heard[r])
-		for _, q := range []*noted{named[r], operation[r], unmatched[r]} {
+		require.ElementsMatch(t, pending, transport.Pending(w.Comm(r)))
+		for _, q := range []*noted{own.named, own.operation, own.unmatched} {
+			if r == victim {
+				require.Zero(t, q.ends)
+				continue
+			}
 			require.Equal(t, 1, q.ends)
 			require.Equal(t, &transport.DeadError{Rank: victim}, q.Err)
-			require.Equal(t, heard[r], q.at)
+			require.Equal(t, own.heard, q.at)
 		}
-		require.ElementsMatch(t, []*transport.Request{&anybody[r].Request, &others[r].Request}, transport.Pending(w.Comm(r)))
 	}
 
 	// New operations of ranks that know end at once; operations that do not need the dead rank
@@ -76,7 +81,7 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, victim, told)
 	w.send(0, transport.Request{Peer: 1, Tag: 1})
 	require.NoError(t, w.Run())
-	require.Equal(t, 1, anybody[1].ends)
+	require.Equal(t, 1, ranks[1].anybody.ends)
 }
 
 // A rank that does not know of the death yet sends to the dead one as to any other.

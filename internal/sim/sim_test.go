@@ -236,31 +236,6 @@ func TestLivelockIsAnError(t *testing.T) {
 	require.ErrorContains(t, w.Run(), "1000 events")
 }
 
-// The agenda returns events in the order of time.
-func TestAgenda(t *testing.T) {
-	w := New(Config{Ranks: 1, Seed: 3})
-	var a agenda
-	var last entry
-	in := 0
-	for in < 20000 || len(a.heap) > 0 {
-		if in < 20000 && w.rng.IntN(3) > 0 {
-			in++
-			e := entry{at: last.at + time.Duration(w.rng.IntN(50)), tie: uint64(in)}
-			if w.rng.IntN(4) == 0 {
-				e.at = last.at + 50
-				a.append(e)
-			} else {
-				a.push(e)
-			}
-		} else if e, ok := a.pop(); ok {
-			require.True(t, last.before(e))
-			last = e
-		}
-	}
-	_, ok := a.pop()
-	require.False(t, ok && a.head == 0)
-}
-
 // Combining occupies a rank's CPU, and noise lengthens overheads by Jitter on average. In both
 // cases nothing else changes.
 func TestCombiningAndJitter(t *testing.T) {
