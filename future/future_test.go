@@ -147,16 +147,6 @@ func TestAContextEndsTheWaitAlone(t *testing.T) {
 	})
 }
 
-func TestWithoutACauseWaitReturnsTheContextsError(t *testing.T) {
-	f, _ := future.New[int]()
-	ctx, cancel := context.WithCancel(bg)
-	cancel()
-	require.Equal(t, context.Canceled, f.Wait(ctx))
-	ctx, cancel = context.WithTimeout(bg, -time.Second)
-	defer cancel()
-	require.Equal(t, context.DeadlineExceeded, f.Wait(ctx))
-}
-
 func TestDoneIsOneChannel(t *testing.T) {
 	f, p := future.New[int]()
 	before := f.Done()
@@ -181,6 +171,9 @@ func TestTheZeroFutureNeverEnds(t *testing.T) {
 	require.False(t, done)
 	require.NoError(t, err)
 	require.Equal(t, errLate, f.Wait(ended()))
+	without, cancel := context.WithCancel(bg) // a cause
+	cancel()
+	require.Equal(t, context.Canceled, f.Wait(without))
 	select {
 	case <-f.Done():
 		require.Fail(t, "done")
