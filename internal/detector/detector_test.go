@@ -235,18 +235,31 @@ func TestNoEdgeSurvives(t *testing.T) {
 	require.LessOrEqual(t, s.lag[3], usual.bound(n, 1, latency))
 }
 
-// While all live a rank sends one heartbeat a period and nothing else.
-func TestHeartbeatTraffic(t *testing.T) {
+// While all ranks live each sends one heartbeat a period and nothing else. With pings one rank pings
+// all others once a period, and they answer; the heartbeats of the ring are four times as rare.
+func TestTraffic(t *testing.T) {
 	for _, n := range []int{2, 3, 64} {
-		s := newSimulation(t, fmt.Sprint(n, " ranks"), newRNG(1), usual, 20*ms, n)
-		const periods = 100
-		s.run(settled(usual), nil)
-		before := slices.Clone(s.ranks)
-		s.run(s.now+periods*usual.Period, nil)
-		for r := range s.ranks {
-			require.Equal(t, periods, s.ranks[r].heartbeats-before[r].heartbeats, s.name)
-			require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
-			require.Empty(t, s.ranks[r].told, s.name)
+		for _, ping := range []bool{false, true} {
+			config := usual
+			config.Ping = ping
+			s := newSimulation(t, fmt.Sprintf("%d ranks, ping %t", n, ping), newRNG(1), config, 10*ms, n)
+			s.run(settled(config.ring()), nil)
+			before := slices.Clone(s.ranks)
+			const periods = 400
+			s.run(s.now+periods*config.Period, nil)
+			for r := range s.ranks {
+				heartbeats, late, pings := periods, 0, 0
+				switch {
+				case ping && r == n-1:
+					heartbeats, late, pings = periods/4, 1, periods*(n-1)
+				case ping:
+					heartbeats, late = periods/4+periods, 1
+				}
+				require.InDelta(t, heartbeats, s.ranks[r].heartbeats-before[r].heartbeats, float64(late), s.name)
+				require.Equal(t, pings, s.ranks[r].pings-before[r].pings, s.name)
+				require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
+				require.Empty(t, s.ranks[r].told, s.name)
+			}
 		}
 	}
 }
