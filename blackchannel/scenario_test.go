@@ -65,9 +65,8 @@ func (s *script) ranks(t *testing.T, d *datadriven.TestData) []int {
 
 // verbs are the commands of scripts.
 var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
-	// new size=N [attend=false]: a communicator, whose ranks join a round as soon
-	// as they learn of it, as those do that are inside an operation. With
-	// attend=false they compute, until join.
+	// new size=N [attend=false]: a communicator, whose ranks join a round as soon as they learn of
+	// it, as those do that are inside an operation. With attend=false they compute, until join.
 	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
 		size, attend := 0, true
 		d.ScanArgs(t, "size", &size)
@@ -155,8 +154,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.step(e)
 		}
 	},
-	// stabilize: messages, until none is on the way.
-	// With comm=I, only those of it.
+	// stabilize: messages, until none is on the way. With comm=I, only those of it.
 	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
 		nets := s.all
 		if d.HasArg("comm") {

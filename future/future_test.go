@@ -117,8 +117,7 @@ func TestWaitBlocksUntilTheOperationIsDone(t *testing.T) {
 	})
 }
 
-// Design rules F2 and F3: after ctx's cause the operation goes on, and may be
-// waited for again.
+// Design rules F2 and F3: after ctx's cause the operation goes on, and may be waited for again.
 func TestAContextEndsTheWaitAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := future.New[int]()

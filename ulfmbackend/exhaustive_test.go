@@ -127,10 +127,9 @@ func TestLossesExhaustively(t *testing.T) {
 	}
 }
 
-// P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same
-// final verdict, though some wait in Guard for nothing but the end of its context, and
-// have heard before that another rank signals. So it is if somebody dies while a round is
-// open.
+// P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same final
+// verdict, though some wait in Guard for nothing but the end of its context, and have heard before
+// that another rank signals. So it is if somebody dies while a round is open.
 func TestCorruptionsExhaustively(t *testing.T) {
 	const signals, unwinds, waits, both, needs = 's', 'u', 'w', 'b', 'n'
 	type ranks struct {

@@ -26,8 +26,7 @@ func TestScenarios(t *testing.T) {
 // A verb carries out a command.
 type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 
-// script is the state of a script that is played: a universe of which it chooses the
-// events.
+// script is the state of a script that is played: a universe of which it chooses the events.
 type script struct {
 	*universe
 	attends []bool // joins as soon as it can
@@ -196,8 +195,7 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		d.ScanArgs(t, "of", &of)
 		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Died(of) }) })
 	},
-	// parent-join rank=R: ranks join a round of the communicator that this one is derived
-	// from.
+	// parent-join rank=R: ranks join a round of the communicator that this one is derived from.
 	"parent-join": func(t *testing.T, s *script, d *datadriven.TestData) {
 		s.parent.errs = true
 		s.each(t, d, func(r int) {

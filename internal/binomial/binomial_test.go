@@ -47,8 +47,7 @@ func TestDepthAndDegreeAreLogarithmic(t *testing.T) {
 	}
 }
 
-// The subtree below a child has the ranks from it up to, but without, the next
-// child.
+// The subtree below a child has the ranks from it up to, but without, the next child.
 func TestSubtreesAreRanges(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {
 		var below func(rank int) []int
@@ -76,9 +75,8 @@ func TestSubtreesAreRanges(t *testing.T) {
 	}
 }
 
-// Sending to the children with the highest index first, in rounds of one message
-// a rank, a broadcast takes as many rounds as the logarithm of the size: no
-// tree is faster.
+// Sending to the children with the highest index first, in rounds of one message a rank, a
+// broadcast takes as many rounds as the logarithm of the size: no tree is faster.
 func TestBroadcastTakesLogarithmicRounds(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {
 		last := 0

@@ -148,9 +148,8 @@ func TestDeathsWithinBound(t *testing.T) {
 	}
 }
 
-// A single death in a settled ring has a bound of its own: so have several, each
-// struck when the one before was settled. No rank sends more than logarithmically
-// many notices.
+// A single death in a settled ring has a bound of its own: so have several, each struck when the
+// one before was settled. No rank sends more than logarithmically many notices.
 func TestSingleDeaths(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(300) {

@@ -144,8 +144,7 @@ func TestDoubtIsLimited(t *testing.T) {
 	}
 }
 
-// Trust comes back with each period in which the emitter is heard, and shortens
-// the timeout.
+// Trust comes back with each period in which the emitter is heard, and shortens the timeout.
 func TestTrustComesBack(t *testing.T) {
 	m, err := New(usual, 1, 3, 0)
 	require.NoError(t, err)

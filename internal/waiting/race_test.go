@@ -14,10 +14,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Goroutines wait for the same future with contexts that end at any time, while
-// it is completed: the slot goes from one to another, is given up, and is taken
-// by the completion. Everybody ends with the result or with their own cause, and
-// after that with the result.
+// Goroutines wait for the same future with contexts that end at any time, while it is completed:
+// the slot goes from one to another, is given up, and is taken by the completion. Everybody ends
+// with the result or with their own cause, and after that with the result.
 func TestWaitersAndCompletionRace(t *testing.T) {
 	for _, c := range []struct {
 		name string

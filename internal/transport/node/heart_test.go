@@ -328,8 +328,7 @@ func TestAnyPacketIsASignOfLife(t *testing.T) {
 	m.fenced(1)
 }
 
-// All processes of a machine that stands still are dead: when they go on, they are told, and
-// end.
+// All processes of a machine that stands still are dead: when they go on, they are told, and end.
 func TestStoppedMachineIsFenced(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
 	waits := recv(m.jobs[3].world, 0, 0)
