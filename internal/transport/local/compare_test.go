@@ -162,49 +162,41 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// A halted rank's request ends with both calls. Nothing is locked when it ends.
-func TestWhatAComparisonSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ranks := New(2)
-		n := waitIn(ranks[0], barrier, 1)
-		ranks[1].Call(0, reduce)
-		block(ranks)
-		time.Sleep(comparePeriod)
-		synctest.Wait()
-		require.Equal(t, 1, n.ends)
-		require.False(t, n.locked)
-		require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, n.Err)
-	})
-}
-
-// Comparisons take at most a hundredth of the time, no matter how many ranks there are.
-func TestComparisonsThatTakeLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ranks := New(2)
-		ranks[0].comm.compare.took = [2]time.Duration{time.Second, time.Second}
-		waitIn(ranks[0], barrier, 1)
-		ranks[1].Call(0, reduce)
-		block(ranks)
-		time.Sleep(99 * time.Second)
-		require.NoError(t, ranks[0].Mismatch())
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Error(t, ranks[0].Mismatch())
-	})
-}
-
-// If the process was stopped in one comparison, the next one is not late.
-func TestAComparisonIsStopped(t *testing.T) {
-	for _, took := range [][2]time.Duration{{0, time.Hour}, {time.Hour, 0}} {
-		synctest.Test(t, func(t *testing.T) {
-			ranks := New(2)
-			ranks[0].comm.compare.took = took
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, reduce)
-			block(ranks)
-			time.Sleep(comparePeriod)
-			synctest.Wait()
-			require.Error(t, ranks[0].Mismatch())
+// Calls are compared when a program blocks or ends. Comparisons take at most a hundredth of the time,
+// no matter how many ranks there are; but if the process was stopped in one, the next is not late. A
+// halted rank's request ends with both calls, and with nothing locked.
+func TestWhenCallsAreCompared(t *testing.T) {
+	blocks := func(ranks []*Comm) { ranks[1].Look() }
+	for _, test := range []struct {
+		name  string
+		took  [2]time.Duration // by the last comparisons
+		do    func(ranks []*Comm)
+		after time.Duration
+		want  bool
+	}{
+		{"calls", [2]time.Duration{}, func([]*Comm) {}, comparePeriod, false},
+		{"and one blocks", [2]time.Duration{}, blocks, comparePeriod, true},
+		{"and one ends", [2]time.Duration{}, func(ranks []*Comm) { ranks[1].Leave(false) }, comparePeriod, true},
+		{"too early for the next", [2]time.Duration{time.Second, time.Second}, blocks, 99 * time.Second, false},
+		{"in time for the next", [2]time.Duration{time.Second, time.Second}, blocks, 100 * time.Second, true},
+		{"stopped in the last", [2]time.Duration{0, time.Hour}, blocks, comparePeriod, true},
+		{"stopped in the last but one", [2]time.Duration{time.Hour, 0}, blocks, comparePeriod, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ranks := New(2)
+				ranks[0].comm.compare.took = test.took
+				n := waitIn(ranks[0], barrier, 1)
+				ranks[1].Call(0, reduce)
+				test.do(ranks)
+				time.Sleep(test.after)
+				synctest.Wait()
+				require.Equal(t, test.want, n.ends == 1)
+				if test.want {
+					require.False(t, n.locked)
+					require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, n.Err)
+				}
+			})
 		})
 	}
 }
@@ -223,31 +215,6 @@ func TestStop(t *testing.T) {
 		require.False(t, ranks[0].comm.due.Load())
 		ranks[1].Stop()
 	})
-}
-
-// There is no timer before a program blocks or ends.
-func TestWhenCallsAreCompared(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(ranks []*Comm)
-		want bool
-	}{
-		{"calls", func([]*Comm) {}, false},
-		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
-		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ranks := New(2)
-				n := waitIn(ranks[0], barrier, 1)
-				ranks[1].Call(0, reduce)
-				test.do(ranks)
-				time.Sleep(comparePeriod)
-				synctest.Wait()
-				require.Equal(t, test.want, n.ends == 1)
-			})
-		})
-	}
 }
 
 // What changes during a comparison is compared next, if a program blocks meanwhile.
