@@ -32,21 +32,6 @@ func TestEveryRankIsTheChildOfItsParent(t *testing.T) {
 	}
 }
 
-func TestDepthAndDegreeAreLogarithmic(t *testing.T) {
-	for size := 1; size <= maxSize; size++ {
-		for rank := range size {
-			require.LessOrEqual(t, binomial.Children(rank, size), logarithm(size), "children of %d of %d", rank, size)
-			depth := 0
-			for r := rank; r != 0; r = binomial.Parent(r) {
-				require.Less(t, binomial.Parent(r), r)
-				depth++
-			}
-			require.LessOrEqual(t, depth, logarithm(size), "depth of %d of %d", rank, size)
-		}
-		require.Equal(t, logarithm(size), binomial.Children(0, size), "children of the root of %d", size)
-	}
-}
-
 // The subtree below a child has the ranks from it up to, but without, the next child.
 func TestSubtreesAreRanges(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {

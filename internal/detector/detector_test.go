@@ -197,26 +197,6 @@ func TestBoundIsTight(t *testing.T) {
 	}
 }
 
-// A run of ranks that die together is found out one after the other.
-func TestRunOfDeaths(t *testing.T) {
-	const n, deaths = 16, 5
-	latency := 20 * ms
-	s := newSimulation(t, "", newRNG(1), usual, latency, n)
-	s.delay = func(int, int) time.Duration { return latency }
-	s.run(settled(usual), nil)
-	at := s.ranks[deaths].beatAt + 1
-	for r := 1; r <= deaths; r++ {
-		s.deaths = append(s.deaths, death{rank: r, at: at})
-	}
-	observer := &s.ranks[deaths+1]
-	found := at - 1 + latency + (2*deaths-1)*usual.Timeout
-	s.run(found-1, nil)
-	require.Len(t, observer.told, deaths-1)
-	s.run(found, nil)
-	require.Len(t, observer.told, deaths)
-	s.checkDeaths(usual.bound(n, deaths, latency))
-}
-
 // Survivors a multiple of three apart: no two are neighbours in the binomial graph
 // of all ranks, so that the paths between them are made of replaced neighbours.
 func TestNoEdgeSurvives(t *testing.T) {
