@@ -3,7 +3,6 @@ package waiting_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -324,45 +323,42 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 // in any case.
 func TestAKeeperInterruptsWaits(t *testing.T) {
 	for name, verdict := range map[string]error{"they end": errCommon, "they go on": nil} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				interrupt := make(chan struct{})
-				var ended atomic.Bool
-				k := &keeper{
-					listen: func(context.Context) <-chan struct{} {
-						if ended.Load() {
-							return nil
-						}
-						return interrupt
-					},
-					ended: func(context.Context) error { ended.Store(true); return verdict },
-				}
-				f, p := kept[int](k)
-				errs := make(chan error, 5)
-				for range 5 {
-					go func() { errs <- f.Wait(bg) }()
-				}
-				synctest.Wait()
-				close(interrupt)
-				synctest.Wait()
-				if verdict != nil {
-					require.Len(t, errs, 5)
-					k.balanced(t, 1)
-				}
-				for range len(errs) {
-					require.Equal(t, verdict, <-errs)
-					go func() { errs <- f.Wait(bg) }()
-				}
-				synctest.Wait()
-				require.Empty(t, errs)
-				p.Complete(7, nil)
-				for range 5 {
-					require.NoError(t, <-errs)
-				}
-				k.balanced(t, 0)
-			})
-		})
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { interruptWaits(t, verdict) }) })
 	}
+}
+
+func interruptWaits(t *testing.T, verdict error) {
+	interrupt := make(chan struct{})
+	k := &keeper{listen: func(context.Context) <-chan struct{} { return interrupt }}
+	k.ended = func(context.Context) error {
+		k.mu.Lock()
+		k.listen = nil
+		k.mu.Unlock()
+		return verdict
+	}
+	f, p := kept[int](k)
+	errs := make(chan error, 5)
+	for range 5 {
+		go func() { errs <- f.Wait(bg) }()
+	}
+	synctest.Wait()
+	close(interrupt)
+	synctest.Wait()
+	if verdict != nil {
+		require.Len(t, errs, 5)
+		k.balanced(t, 1)
+	}
+	for range len(errs) {
+		require.Equal(t, verdict, <-errs)
+		go func() { errs <- f.Wait(bg) }()
+	}
+	synctest.Wait()
+	require.Empty(t, errs)
+	p.Complete(7, nil)
+	for range 5 {
+		require.NoError(t, <-errs)
+	}
+	k.balanced(t, 0)
 }
 
 // What Verdict may block for is the Wait's context.
