@@ -232,33 +232,6 @@ func TestDeathOfAReceiver(t *testing.T) {
 	}
 }
 
-// In communicators of some ranks, the dead have their ranks there; communicators that are made
-// later know the earlier deaths.
-func TestDeathsInSubs(t *testing.T) {
-	w := New(Config{Ranks: 5, Model: wild})
-	sub := func(of transport.Comm, seq uint64, members ...int) transport.Comm {
-		c, err := of.Sub(transport.Name{Seq: seq}, members)
-		require.NoError(t, err)
-		return c
-	}
-	first, apart := sub(w.Comm(1), 1, 4, 3, 1), sub(w.Comm(1), 2, 2, 1)
-	var told []int
-	first.Listen(watcher(func(r int) { told = append(told, r) }))
-	apart.Listen(watcher(func(int) { t.Error("no member died") }))
-	r := w.note(1, transport.Request{Peer: 1, Tag: 1})
-	first.Irecv(&r.Request)
-	w.Kill(3)
-	require.NoError(t, w.Run())
-	require.Equal(t, []int{1}, told)
-	require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
-	second := sub(first, 3, 1, 2)
-	second.Listen(watcher(func(r int) { told = append(told, 100+r) }))
-	require.Equal(t, []int{1, 100}, told)
-	r = w.note(1, transport.Request{Peer: 1, Tag: -2})
-	second.Irecv(&r.Request)
-	require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
-}
-
 // A message that arrived before its sender's death was not under way, even if the sender's clock
 // was ahead.
 func TestArrivedBeforeDeath(t *testing.T) {

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,116 +37,74 @@ func block(ranks []*Comm) {
 	}
 }
 
+// What ranks do, one after another.
+type step = func(ranks []*Comm)
+
+func calls(rank int, words ...signature.Word) step {
+	return func(ranks []*Comm) {
+		for _, w := range words {
+			ranks[rank].Call(ranks[rank].Epoch(), w)
+		}
+	}
+}
+
+func waits(rank int, w signature.Word, peer int) step {
+	return func(ranks []*Comm) { waitIn(ranks[rank], w, peer) }
+}
+
+// recvs has a rank wait for a message of its first call, a barrier; sends has it send one.
+func recvs(rank, peer int) step {
+	return func(ranks []*Comm) {
+		start(ranks[rank], ranks[rank].Irecv, transport.Request{Peer: peer, Tag: transport.CollectiveTag(1), Signature: barrier})
+	}
+}
+
+func sends(rank, peer int) step {
+	return func(ranks []*Comm) {
+		start(ranks[rank], ranks[rank].Isend, transport.Request{Buf: make([]byte, EagerLimit+1), Peer: peer, Tag: transport.CollectiveTag(1), Signature: barrier})
+	}
+}
+
+// later is what happens when the program has blocked for long.
+func later(ranks []*Comm) {
+	block(ranks)
+	time.Sleep(time.Hour)
+}
+
 // Of three ranks, exactly those are halted that wait for a rank that has made another call in
 // the same place. No timer is left afterwards.
 func TestComparison(t *testing.T) {
+	err := errors.New("an error")
 	for _, test := range []struct {
 		name string
-		do   func(t *testing.T, ranks []*Comm)
+		do   []step
 		want []int // the ranks that are halted
 	}{
-		{"each waits for the other", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], reduce, 0)
-		}, []int{0, 1}},
-		{"round a ring", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 2)
-			waitIn(ranks[2], reduce, 0)
-		}, []int{1, 2}},
-		{"the peer waits for nothing", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, reduce)
-		}, []int{0}},
-		{"one of several peers", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			for peer := 1; peer < 3; peer++ {
-				start(ranks[0], ranks[0].Irecv, transport.Request{Peer: peer, Tag: tag, Signature: barrier})
-			}
-			ranks[1].Call(0, barrier)
-			ranks[2].Call(0, reduce)
-		}, []int{0}},
-		{"in an earlier call", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[0].Call(0, barrier)
-			for _, w := range []signature.Word{reduce, barrier, barrier} {
-				ranks[1].Call(0, w)
-			}
-		}, []int{0}},
-		{"an agreement of all", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, all)
-			waitIn(ranks[1], barrier, all)
-			waitIn(ranks[2], reduce, 0)
-		}, []int{0, 1, 2}},
-		{"the peer comes later", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			block(ranks)
-			time.Sleep(time.Hour)
-			ranks[1].Call(0, reduce)
-		}, []int{0}},
-		{"the wait comes later", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			ranks[1].Call(0, reduce)
-			block(ranks)
-			time.Sleep(time.Hour)
-			start(ranks[0], ranks[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
-		}, []int{0}},
-		{"the same call", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 0)
-		}, nil},
-		{"a bad call, directly or not", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 2)
-			ranks[2].Call(0, refused)
-		}, []int{0, 1}},
-		{"to send to a bad call", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			start(ranks[0], ranks[0].Isend, transport.Request{Buf: make([]byte, EagerLimit+1), Peer: 1, Tag: tag, Signature: barrier})
-			ranks[1].Call(0, refused)
-		}, []int{0}},
-		{"the peer has not come", func(_ *testing.T, ranks []*Comm) {
-			ranks[0].Call(0, barrier)
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, barrier)
-		}, nil},
-		{"the peer's call is forgotten", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			for range 9 {
-				ranks[1].Call(0, reduce)
-			}
-		}, nil},
-		{"the peer is in the next epoch", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Advance(0, errors.New("an error"))
-			ranks[1].Call(ranks[1].Epoch(), reduce)
-		}, nil},
-		{"the peer has been revoked", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Revoke(errors.New("an error"))
-			ranks[1].Call(0, reduce)
-		}, nil},
-		{"the peer has been halted", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].halt(&transport.MismatchError{})
-			ranks[1].Call(0, reduce)
-		}, []int{0, 1}},
-		{"a member has died", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, all)
-			ranks[2].Die()
-			ranks[1].Call(0, reduce)
-		}, nil},
-		{"from point to point", func(_ *testing.T, ranks []*Comm) {
-			ranks[0].Call(0, barrier)
-			recv(ranks[0], 1, nil)
-			ranks[1].Call(0, reduce)
-		}, nil},
+		{"each waits for the other", []step{waits(0, barrier, 1), waits(1, reduce, 0)}, []int{0, 1}},
+		{"round a ring", []step{waits(0, barrier, 1), waits(1, barrier, 2), waits(2, reduce, 0)}, []int{1, 2}},
+		{"the peer waits for nothing", []step{waits(0, barrier, 1), calls(1, reduce)}, []int{0}},
+		{"one of several peers", []step{waits(0, barrier, 1), recvs(0, 2), calls(1, barrier), calls(2, reduce)}, []int{0}},
+		{"in an earlier call", []step{waits(0, barrier, 1), calls(0, barrier), calls(1, reduce, barrier, barrier)}, []int{0}},
+		{"an agreement of all", []step{waits(0, barrier, all), waits(1, barrier, all), waits(2, reduce, 0)}, []int{0, 1, 2}},
+		{"the peer comes later", []step{waits(0, barrier, 1), later, calls(1, reduce)}, []int{0}},
+		{"the wait comes later", []step{calls(0, barrier), calls(1, reduce), later, recvs(0, 1)}, []int{0}},
+		{"the same call", []step{waits(0, barrier, 1), waits(1, barrier, 0)}, nil},
+		{"a bad call, directly or not", []step{waits(0, barrier, 1), waits(1, barrier, 2), calls(2, refused)}, []int{0, 1}},
+		{"to send to a bad call", []step{calls(0, barrier), sends(0, 1), calls(1, refused)}, []int{0}},
+		{"the peer has not come", []step{calls(0, barrier), waits(0, barrier, 1), calls(1, barrier)}, nil},
+		{"the peer's call is forgotten", []step{waits(0, barrier, 1), calls(1, slices.Repeat([]signature.Word{reduce}, 9)...)}, nil},
+		{"the peer is in the next epoch", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].Advance(0, err) }, calls(1, reduce)}, nil},
+		{"the peer has been revoked", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].Revoke(err) }, calls(1, reduce)}, nil},
+		{"the peer has been halted", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].halt(&transport.MismatchError{}) }, calls(1, reduce)}, []int{0, 1}},
+		{"a member has died", []step{waits(0, barrier, all), func(ranks []*Comm) { ranks[2].Die() }, calls(1, reduce)}, nil},
+		{"from point to point", []step{calls(0, barrier), func(ranks []*Comm) { recv(ranks[0], 1, nil) }, calls(1, reduce)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ranks := NewMortal(3)
-				test.do(t, ranks)
-				block(ranks)
+				for _, do := range append(test.do, block) {
+					do(ranks)
+				}
 				time.Sleep(comparePeriod)
 				synctest.Wait()
 				var halted []int
