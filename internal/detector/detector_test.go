@@ -64,6 +64,13 @@ func randomSimulation(t *testing.T, seed uint64, most int, ping bool) *simulatio
 	return s
 }
 
+// settledSimulation is one of n ranks with the usual configuration, long after its start.
+func settledSimulation(t *testing.T, seed uint64, n int, latency time.Duration) *simulation {
+	s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks", seed, n), newRNG(seed), usual, latency, n)
+	s.run(settled(usual), nil)
+	return s
+}
+
 // randomDelay is one of several ways for messages to be late.
 func (s *simulation) randomDelay() {
 	links := make(map[[2]int]time.Duration)
