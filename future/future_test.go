@@ -3,10 +3,7 @@ package future_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -84,66 +81,6 @@ func TestThrownIsTheError(t *testing.T) {
 	err := error(future.Thrown{Err: errOp})
 	require.ErrorIs(t, err, errOp)
 	require.EqualError(t, err, errOp.Error())
-}
-
-func TestWaitBlocksUntilTheOperationIsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, p := future.New[int]()
-		var waiting sync.WaitGroup
-		got := make(chan int, 100)
-		for range 10 { // the first has the slot, the others the broadcast
-			waiting.Go(func() {
-				v, err := f.Get(bg)
-				require.NoError(t, err)
-				got <- v
-			})
-			waiting.Go(func() {
-				<-f.Done()
-				got <- f.MustGet(bg)
-			})
-		}
-		synctest.Wait()
-		require.Empty(t, got)
-		done, err := f.Test()
-		require.False(t, done)
-		require.NoError(t, err)
-
-		p.Complete(7, nil)
-		waiting.Wait()
-		require.Len(t, got, 20)
-		for range 20 {
-			require.Equal(t, 7, <-got)
-		}
-	})
-}
-
-// Design rules F2 and F3: after ctx's cause the operation goes on, and may be waited for again.
-func TestAContextEndsTheWaitAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, p := future.New[int]()
-		var waiting sync.WaitGroup
-		for i := range 5 {
-			waiting.Go(func() {
-				ctx, cancel := context.WithTimeoutCause(bg, time.Duration(i+1)*time.Second, errLate)
-				defer cancel()
-				start := time.Now()
-				require.Equal(t, errLate, f.Wait(ctx))
-				require.Equal(t, time.Duration(i+1)*time.Second, time.Since(start))
-				_, err := f.Get(ctx)
-				require.Equal(t, errLate, err)
-				require.Equal(t, future.Thrown{Err: errLate}, thrown(func() { f.MustWait(ctx) }))
-
-				v, err := f.Get(bg) // again
-				require.NoError(t, err)
-				require.Equal(t, 7, v)
-			})
-		}
-		time.Sleep(time.Minute)
-		done, _ := f.Test()
-		require.False(t, done)
-		p.Complete(7, nil)
-		waiting.Wait()
-	})
 }
 
 func TestDoneIsOneChannel(t *testing.T) {
