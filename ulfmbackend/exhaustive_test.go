@@ -131,64 +131,51 @@ func TestLossesExhaustively(t *testing.T) {
 // verdict, though some wait in Guard for nothing but the end of its context, and have heard before
 // that another rank signals. So it is if somebody dies while a round is open.
 func TestCorruptionsExhaustively(t *testing.T) {
-	const signals, unwinds, waits, both, needs = 's', 'u', 'w', 'b', 'n'
-	type ranks struct {
-		ranks  string
-		deaths int
-		prompt bool
-	}
-	tests := []ranks{
-		{ranks: "su"}, {ranks: "us"}, {ranks: "bw"}, {ranks: "wb"},
-		{ranks: "suw"}, {ranks: "swu"}, {ranks: "usw"}, {ranks: "uws"}, {ranks: "wsu"}, {ranks: "wus"}, {ranks: "bww"}, {ranks: "wbw"}, {ranks: "wwb"},
-		{ranks: "suw", deaths: 1}, {ranks: "swu", deaths: 1}, {ranks: "usw", deaths: 1}, {ranks: "uws", deaths: 1}, {ranks: "wsu", deaths: 1}, {ranks: "wus", deaths: 1},
-		{ranks: "snw", deaths: 1}, {ranks: "wns", deaths: 1}, {ranks: "nsw", deaths: 1},
-		{ranks: "sww", deaths: 1}, {ranks: "wsw", deaths: 1}, {ranks: "wws", deaths: 1}, {ranks: "ssw", deaths: 1}, {ranks: "wss", deaths: 1},
-		{ranks: "suww"}, {ranks: "wsuw"}, {ranks: "wwsu"}, {ranks: "wusw"}, {ranks: "uwws"},
-		{ranks: "uwww", deaths: 1}, {ranks: "wuww", deaths: 1}, {ranks: "wwwu", deaths: 1}, {ranks: "uww", deaths: 1}, {ranks: "wuw", deaths: 1}, {ranks: "wwu", deaths: 1}, {ranks: "uww"}, {ranks: "wuw"}, {ranks: "wwu"},
-	}
-	for _, test := range slices.Clone(tests) {
-		test.prompt = true
-		tests = append(tests, test)
-	}
-	for _, test := range tests {
-		large := len(test.ranks) == 4 || test.deaths > 0
-		if (testing.Short() || buildtags.Race) && large {
-			continue
-		}
-		t.Run(fmt.Sprintf("%s, %d deaths, prompt %t", test.ranks, test.deaths, test.prompt), func(t *testing.T) {
-			t.Parallel()
-			u := newUniverse(len(test.ranks), test.deaths, func(r int) program {
-				switch test.ranks[r] {
-				case signals:
-					return program{raises: 1, prompt: test.prompt}
-				case unwinds:
-					return program{raises: 1, unwinds: true, prompt: test.prompt}
-				case both:
-					return program{raises: 2, unwinds: true, prompt: test.prompt}
-				case needs:
-					return program{needs: true, prompt: test.prompt}
-				}
-				return program{waits: true, prompt: test.prompt}
-			})
-			ends := 0
-			explore(t, u, func(u *universe) error {
-				again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
-				if again >= 0 && !strings.ContainsAny(test.ranks, "sb") {
-					return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
-				}
-				corrupt, err := u.isCorrupted(func(r int) bool {
-					return test.ranks[r] == unwinds || test.ranks[r] == both || test.ranks[r] == needs && !u.programs[r].needs
-				})
-				if corrupt {
-					ends++
-				}
-				return err
-			})
-			t.Log(ends, "ends with a corruption")
-			if strings.ContainsAny(test.ranks, string([]rune{unwinds, both, needs})) {
-				require.Positive(t, ends)
+	for deaths, tests := range []string{
+		"su us bw wb suw swu usw uws wsu wus bww wbw wwb uww wuw wwu suww wsuw wwsu wusw uwws",
+		"suw swu usw uws wsu wus snw wns nsw sww wsw wws ssw wss uww wuw wwu uwww wuww wwwu",
+	} {
+		for _, ranks := range strings.Fields(tests) {
+			if (testing.Short() || buildtags.Race) && (len(ranks) == 4 || deaths > 0) {
+				continue
 			}
+			for _, prompt := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %d deaths, prompt %t", ranks, deaths, prompt), func(t *testing.T) {
+					t.Parallel()
+					exploreCorruptions(t, ranks, deaths, prompt)
+				})
+			}
+		}
+	}
+}
+
+// exploreCorruptions has ranks signal (s), unwind (u), do both (b), need a dead rank (n), or wait (w).
+func exploreCorruptions(t *testing.T, ranks string, deaths int, prompt bool) {
+	u := newUniverse(len(ranks), deaths, func(r int) program {
+		is := func(of string) bool { return strings.Contains(of, ranks[r:r+1]) }
+		p := program{unwinds: is("ub"), needs: is("n"), waits: is("w"), prompt: prompt}
+		if is("sub") {
+			p.raises = 1 + strings.Count(ranks[r:r+1], "b")
+		}
+		return p
+	})
+	ends := 0
+	explore(t, u, func(u *universe) error {
+		again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
+		if again >= 0 && !strings.ContainsAny(ranks, "sb") {
+			return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
+		}
+		corrupt, err := u.isCorrupted(func(r int) bool {
+			return u.programs[r].unwinds || ranks[r] == 'n' && !u.programs[r].needs
 		})
+		if corrupt {
+			ends++
+		}
+		return err
+	})
+	t.Log(ends, "ends with a corruption")
+	if strings.ContainsAny(ranks, "ubn") {
+		require.Positive(t, ends)
 	}
 }
 

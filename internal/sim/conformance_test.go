@@ -105,8 +105,8 @@ func (l locked) Sub(name transport.Name, members []int) (transport.Comm, error) 
 	c, err := l.Comm.Sub(name, members)
 	return locked{c, l.mu}, err
 }
-func (l locked) Close() error { defer l.mu.lock()(); return l.Comm.Close() }
-func (l locked) Revoke(cause error)            { defer l.mu.lock()(); l.Comm.Revoke(cause) }
+func (l locked) Close() error       { defer l.mu.lock()(); return l.Comm.Close() }
+func (l locked) Revoke(cause error) { defer l.mu.lock()(); l.Comm.Revoke(cause) }
 func (l locked) EachPending(visit func(*transport.Request)) {
 	defer l.mu.lock()()
 	l.Comm.EachPending(visit)

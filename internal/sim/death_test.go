@@ -84,21 +84,6 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, 1, ranks[1].anybody.ends)
 }
 
-// A rank that does not know of the death yet sends to the dead one as to any other.
-func TestSendBeforeDetection(t *testing.T) {
-	w := New(Config{Ranks: 3, Model: cluster, Detect: slowly()})
-	w.Kill(2)
-	short := w.send(0, transport.Request{Peer: 2, Tag: 1})
-	require.Equal(t, 1, short.ends)
-	require.NoError(t, short.Err)
-	require.True(t, w.Comm(0).TrySend(2, -2, 0, 0, nil))
-	long := w.send(0, transport.Request{Peer: 2, Tag: 1, Buf: make([]byte, EagerLimit+1)})
-	require.Zero(t, long.ends)
-	require.NoError(t, w.Run())
-	require.Equal(t, &transport.DeadError{Rank: 2}, long.Err)
-	require.Equal(t, time.Millisecond, long.at)
-}
-
 // Messages of a dead rank that have arrived can be received, even by a rank that knows of the
 // death.
 func TestReceiveFromTheDead(t *testing.T) {

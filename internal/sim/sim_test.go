@@ -204,18 +204,6 @@ func TestSameSeedSameRun(t *testing.T) {
 	}
 }
 
-// Events that are scheduled for the same time happen in the order of the calls.
-func TestOrderOfProgram(t *testing.T) {
-	w := New(Config{Ranks: 1, Model: wild})
-	var did []int
-	for i := range 50 {
-		w.At(7, 0, func() { did = append(did, i) })
-	}
-	require.NoError(t, w.Run())
-	require.IsIncreasing(t, did)
-	require.Len(t, did, 50)
-}
-
 func TestTimers(t *testing.T) {
 	w := New(Config{Ranks: 1})
 	var at []time.Duration
