@@ -140,31 +140,13 @@ func (commonError) Error() string { return "error of another rank" }
 
 var errCommon = commonError{}
 
+// See TestWaitersAndCompletionRace, too.
 func TestParkAndUnparkAreBalanced(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, f *future.Future[int], p *future.Promise[int])
 		left int // futures still watched
 	}{
-		{name: "done before", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			p.Complete(1, nil)
-			require.NoError(t, f.Wait(bg))
-		}},
-		{name: "woken", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			go p.Complete(1, nil)
-			require.NoError(t, f.Wait(bg))
-		}},
-		{name: "woken with a context that may end", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			ctx, cancel := context.WithCancel(bg)
-			defer cancel()
-			go p.Complete(1, nil)
-			require.NoError(t, f.Wait(ctx))
-		}},
-		{name: "context ended", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			for range 3 {
-				require.Equal(t, errLate, f.Wait(ended()))
-			}
-		}},
 		{name: "many wait", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
 			var all sync.WaitGroup
 			for range 5 {
