@@ -47,19 +47,6 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 }
 
-// Another rank's event may occupy the CPU of a rank that has begun to receive.
-func TestComputeWhileReceiving(t *testing.T) {
-	w := New(Config{Ranks: 2, Model: cluster})
-	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
-	w.At(0, 0, func() {
-		w.send(0, transport.Request{Peer: 1, Tag: 1})
-		w.Compute(0, 1100)
-		w.After(0, 0, func() { w.Compute(1, 100) }) // received from 1300 to 1600
-	})
-	require.NoError(t, w.Run())
-	require.Equal(t, 1700*time.Nanosecond, r.at)
-}
-
 // Under Random, what happens at one time happens in any order.
 func TestTies(t *testing.T) {
 	first := make(map[int]int)
@@ -72,38 +59,6 @@ func TestTies(t *testing.T) {
 		first[r.Status.Source]++
 	}
 	require.InDelta(t, 50, first[0], 20)
-}
-
-// Several requests end together. When the first one completes, the program may cancel the others,
-// or kill the rank.
-func TestEndTogether(t *testing.T) {
-	for _, kill := range []bool{false, true} {
-		w := New(Config{Ranks: 2})
-		c := w.Comm(0)
-		var all []*noted
-		told := 0
-		add := func(start func(*transport.Request), r transport.Request) {
-			n := w.note(0, r)
-			n.Done = completed(func(*transport.Request) {
-				told++
-				for _, other := range all {
-					require.False(t, c.Cancel(&other.Request))
-				}
-				if kill {
-					w.Kill(0)
-				}
-			})
-			all = append(all, n)
-			start(&n.Request)
-		}
-		for range 2 {
-			add(c.Irecv, transport.Request{Peer: 1, Tag: 1})
-			add(c.Isend, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous})
-		}
-		c.Advance(0, errCause)
-		require.Empty(t, transport.Pending(c))
-		require.Equal(t, map[bool]int{false: 4, true: 1}[kill], told)
-	}
 }
 
 func TestTail(t *testing.T) {

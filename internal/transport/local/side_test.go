@@ -227,36 +227,6 @@ func TestSubsAreForgotten(t *testing.T) {
 	require.Zero(t, subs())
 }
 
-// Both ends of a match agree: a send has no error if and only if its receive has none, no
-// matter how many errors come in between.
-func TestAdvanceNeverSplitsAMatch(t *testing.T) {
-	cause := errors.New("an error")
-	outcomes := make(map[bool]int)
-	for round := range 3000 {
-		size := []int{1, 2 * EagerLimit}[round%2]
-		ranks := New(2)
-		var s, r *request
-		var all sync.WaitGroup
-		for _, f := range []func(){
-			func() { s = send(ranks[0], 1, make([]byte, size), transport.Synchronous) },
-			func() { r = recv(ranks[1], 0, make([]byte, size)) },
-			func() { ranks[0].Advance(0, cause) },
-			func() { ranks[1].Advance(0, cause) },
-		} {
-			all.Go(f)
-		}
-		all.Wait()
-		for _, c := range ranks { // one started in the new epoch may wait there
-			c.Advance(0, cause)
-		}
-		require.Equal(t, 1, s.ends)
-		require.Equal(t, 1, r.ends)
-		require.Equal(t, s.Err, r.Err)
-		outcomes[s.Err == nil]++
-	}
-	t.Logf("matched: %d, ended: %d", outcomes[true], outcomes[false])
-}
-
 // An error gives the program the buffers of what was pending. So a rank is not quiet while another
 // goroutine copies a long message from its buffers, or into them (P4).
 func TestQuiesceAfterCopies(t *testing.T) {
