@@ -30,6 +30,12 @@ func TestAdvanceAfterMatch(t *testing.T) {
 	require.Equal(t, 1500*time.Nanosecond, s.at)
 }
 
+func TestTrySendOfLongMessages(t *testing.T) {
+	c := New(Config{Ranks: 2}).Comm(0)
+	require.True(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit)))
+	require.False(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
+}
+
 // Time never goes back, although ranks are busy when messages arrive.
 func TestTimeGoesOn(t *testing.T) {
 	const n = 8
