@@ -27,9 +27,8 @@ func names(reports []errchan.Report) (s string) {
 	return s
 }
 
-// clan is the machines of a communicator, its duplicate, that one's, and so on, at
-// all ranks, and the messages between them. It is changed by steps, of which every
-// order is possible.
+// clan is the machines of a communicator, its duplicate, that one's, and so on, at all ranks, and
+// the messages between them. It is changed by steps, of which every order is possible.
 type clan struct {
 	n, comms int
 	machines [][]*Machine          // [comm][rank]; nil: the rank has not made it
@@ -135,8 +134,7 @@ func (c *clan) carry(r int) error {
 	return nil
 }
 
-// steps returns what can happen next: first the deliveries, whose number is the
-// other result.
+// steps returns what can happen next: first the deliveries, whose number is the other result.
 func (c *clan) steps() (steps []func() error, deliveries int) {
 	for from := range c.n {
 		for to := range c.n {

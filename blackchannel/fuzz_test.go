@@ -45,18 +45,3 @@ func FuzzDecode(f *testing.F) {
 		require.Equal(t, Encode(msg), Encode(again))
 	})
 }
-
-// A verdict that ranks of one process share is decoded once.
-func TestDecodeShared(t *testing.T) {
-	b := Encode(&Message{Kind: Verdict, Verdict: &errchan.Verdict{Reports: []errchan.Report{{Rank: 1}}}})
-	one, err := decodeShared(b, 2)
-	require.NoError(t, err)
-	two, err := decodeShared(b, 2)
-	require.NoError(t, err)
-	require.Same(t, one.Verdict, two.Verdict)
-	other, err := decodeShared(append([]byte(nil), b...), 2)
-	require.NoError(t, err)
-	require.NotSame(t, one.Verdict, other.Verdict)
-	_, err = decodeShared(b[:len(b)-1], 2)
-	require.Error(t, err)
-}

@@ -31,26 +31,21 @@ func (a *attendant) Resolved(v *errchan.Verdict) {
 	a.told = a.world.RankNow(a.rank)
 }
 
-// attendants makes n ranks with a channel each.
-func attendants(n int) (*sim.World, []attendant) {
+// errorAt returns how long it takes from an error at the given ranks to the verdict at the last of n,
+// each with a channel.
+func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
+	const start = time.Microsecond
 	w := sim.New(sim.Config{Ranks: n, Model: cray})
 	ranks := make([]attendant, n)
 	for r := range ranks {
 		w.At(0, r, func() {
-			dup, _ := w.Comm(r).Sub(transport.ErrorChannelName(), nil)
+			dup, err := w.Comm(r).Sub(transport.ErrorChannelName(), nil)
+			require.NoError(t, err)
 			ranks[r] = attendant{world: w, rank: r}
 			ranks[r].Channel = blackchannel.New(dup, 0, nil, &ranks[r])
 			ranks[r].Listen()
 		})
 	}
-	return w, ranks
-}
-
-// errorAt returns how long it takes from an error at the given ranks to the verdict
-// at the last of n.
-func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
-	const start = time.Microsecond
-	w, ranks := attendants(n)
 	for _, r := range raisers {
 		w.At(start, r, func() { ranks[r].Raise(make([]byte, 16), false, nil) })
 	}

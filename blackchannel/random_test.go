@@ -12,9 +12,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 )
 
-// TestLogarithmic checks design rule P6 for one error, raised at any rank: the
-// longest chain of messages from it to the last verdict, and the messages that
-// one rank sends.
+// TestLogarithmic checks design rule P6 for one error, raised at any rank: the longest chain of
+// messages from it to the last verdict, and the messages that one rank sends.
 func TestLogarithmic(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 0))
 	check := func(t *testing.T, n, rank int, shuffle, corrupt bool) {
@@ -54,10 +53,9 @@ func TestLogarithmic(t *testing.T) {
 	}
 }
 
-// TestManyReports checks P6 where every rank raises often, before and while the
-// others' reports come: a rank sends each report of its subtree to its parent
-// once, or twice if the first came too late for the verdict, and each verdict to
-// each child.
+// TestManyReports checks P6 where every rank raises often, before and while the others' reports
+// come: a rank sends each report of its subtree to its parent once, or twice if the first came too
+// late for the verdict, and each verdict to each child.
 func TestManyReports(t *testing.T) {
 	const n, each, size = 64, 16, 1024
 	rnd := rand.New(rand.NewPCG(1, 0))

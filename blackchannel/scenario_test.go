@@ -2,6 +2,7 @@ package blackchannel_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,27 +21,30 @@ func TestScenarios(t *testing.T) {
 	scenario.Play(t, "../testdata/scenarios/blackchannel", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
 		s := &script{out: out}
 		return func(t *testing.T, v verb, d *datadriven.TestData) {
-			s.choose(t, d)
-			v(t, s, d)
+			s.t, s.d = t, d
+			s.choose()
+			v(s)
 		}
 	})
 }
 
 // A verb carries out a command.
-type verb = func(t *testing.T, s *script, d *datadriven.TestData)
+type verb = func(s *script)
 
 // script is the state of a script that is played.
 type script struct {
 	*network // that a command is about
 	all      []*network
 	out      *strings.Builder
+
+	t *testing.T
+	d *datadriven.TestData // the command
 }
 
-// choose sets the communicator that a command is about: comm=I is the I-th
-// duplicate, else it is the first of all.
-func (s *script) choose(t *testing.T, d *datadriven.TestData) {
-	comm := 0
-	d.MaybeScanArgs(t, "comm", &comm)
+// choose sets the communicator that a command is about: comm=I is the I-th duplicate, else it is the
+// first of all.
+func (s *script) choose() {
+	comm := s.number("comm", 0)
 	for comm >= len(s.all) && comm > 0 {
 		net := newNetwork(len(s.all[0].machines))
 		net.name, net.trace = fmt.Sprintf("comm %d: ", len(s.all)), s.printf
@@ -57,97 +61,92 @@ func (s *script) choose(t *testing.T, d *datadriven.TestData) {
 
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
-func (s *script) ranks(t *testing.T, d *datadriven.TestData) []int {
-	var ranks []int
-	d.ScanArgs(t, "rank", &ranks)
+// number is an argument that has a default.
+func (s *script) number(key string, or int) int {
+	s.d.MaybeScanArgs(s.t, key, &or)
+	return or
+}
+
+func (s *script) word(key string) (word string) {
+	s.d.ScanArgs(s.t, key, &word)
+	return word
+}
+
+// ranks are those that the command is about: rank=R or rank=(R, …).
+func (s *script) ranks() (ranks []int) {
+	s.d.ScanArgs(s.t, "rank", &ranks)
 	return ranks
 }
 
+// edge is that of from=R to=R.
+func (s *script) edge() (e edge) {
+	s.d.ScanArgs(s.t, "from", &e.from)
+	s.d.ScanArgs(s.t, "to", &e.to)
+	return e
+}
+
 // verbs are the commands of scripts.
-var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
-	// new size=N [attend=false]: a communicator, whose ranks join a round as soon
-	// as they learn of it, as those do that are inside an operation. With
-	// attend=false they compute, until join.
-	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
-		size, attend := 0, true
-		d.ScanArgs(t, "size", &size)
-		d.MaybeScanArgs(t, "attend", &attend)
-		s.network = newNetwork(size)
+var verbs = map[string]verb{
+	// new size=N [attend=false]: a communicator, whose ranks join a round as soon as they learn of
+	// it, as those do that are inside an operation. With attend=false they compute, until join.
+	"new": func(s *script) {
+		attend := true
+		s.d.MaybeScanArgs(s.t, "attend", &attend)
+		s.network = newNetwork(s.number("size", 0))
 		s.all = []*network{s.network}
 		s.trace = s.printf
-		for r := range size {
-			s.attends[r] = attend
-		}
+		s.attends = slices.Repeat([]bool{attend}, len(s.machines))
 	},
-	// dup comm=I [of=J] rank=R or rank=(R, …): ranks make their sides of a duplicate, of J (0: the
-	// first communicator). They compute, until attend. Commands with comm=I are about it.
-	"dup": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var comm, of int
-		d.ScanArgs(t, "comm", &comm)
-		d.MaybeScanArgs(t, "of", &of)
-		for _, r := range s.ranks(t, d) {
-			s.machines[r] = s.all[of].machines[r].Dup(uint64(comm))
+	// dup comm=I [of=J] rank=R: ranks make their sides of a duplicate, of J (0: the first
+	// communicator). They compute, until attend. Commands with comm=I are about it.
+	"dup": func(s *script) {
+		for _, r := range s.ranks() {
+			s.machines[r] = s.all[s.number("of", 0)].machines[r].Dup(uint64(s.number("comm", 0)))
 			s.machines[r].Listen()
 			s.carry(r)
 		}
 	},
-	// close rank=R or rank=(R, …): ranks give back their sides, which all have closed.
-	"close": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for _, r := range s.ranks(t, d) {
+	// close rank=R: ranks give back their sides, which all have closed.
+	"close": func(s *script) {
+		for _, r := range s.ranks() {
 			s.machines[r].Close()
 			s.carry(r)
 		}
 	},
 	// raise rank=R data=TEXT: the rank signals an error.
-	"raise": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var rank int
-		var data string
-		d.ScanArgs(t, "rank", &rank)
-		d.ScanArgs(t, "data", &data)
-		s.raise(rank, data, false)
-	},
+	"raise": func(s *script) { s.raise(s.ranks()[0], s.word("data"), false) },
 	// corrupt rank=R data=TEXT: the rank unwinds.
-	"corrupt": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var rank int
-		var data string
-		d.ScanArgs(t, "rank", &rank)
-		d.ScanArgs(t, "data", &data)
-		s.raise(rank, data, true)
-	},
-	// join rank=R or rank=(R, …): ranks that computed come to their next operation.
-	"join": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for _, r := range s.ranks(t, d) {
+	"corrupt": func(s *script) { s.raise(s.ranks()[0], s.word("data"), true) },
+	// join rank=R: ranks that computed come to their next operation.
+	"join": func(s *script) {
+		for _, r := range s.ranks() {
 			s.join(r)
 		}
 	},
-	// attend rank=R or rank=(R, …): ranks are inside an operation from now on, or have
-	// closed the communicator or ended, and join every round.
-	"attend": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for _, r := range s.ranks(t, d) {
+	// attend rank=R: ranks are inside an operation from now on, or have closed the communicator or
+	// ended, and join every round.
+	"attend": func(s *script) {
+		for _, r := range s.ranks() {
 			s.attends[r] = true
 			s.join(r)
 		}
 	},
-	// compute rank=R or rank=(R, …): ranks are inside no operation from now on.
-	"compute": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for _, r := range s.ranks(t, d) {
+	// compute rank=R: ranks are inside no operation from now on.
+	"compute": func(s *script) {
+		for _, r := range s.ranks() {
 			s.attends[r] = false
 		}
 	},
 	// crash rank=R: the rank does nothing any more, and no message reaches it.
-	"crash": func(t *testing.T, s *script, d *datadriven.TestData) {
-		for _, r := range s.ranks(t, d) {
+	"crash": func(s *script) {
+		for _, r := range s.ranks() {
 			s.crashed[r], s.attends[r] = true, false
 		}
 	},
 	// deliver from=R to=R [count=N]: the oldest messages on the way.
-	"deliver": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var e edge
-		count := 1
-		d.ScanArgs(t, "from", &e.from)
-		d.ScanArgs(t, "to", &e.to)
-		d.MaybeScanArgs(t, "count", &count)
-		for range count {
+	"deliver": func(s *script) {
+		e := s.edge()
+		for range s.number("count", 1) {
 			if len(s.queues[e]) == 0 {
 				s.printf("no message from %d to %d\n", e.from, e.to)
 				return
@@ -155,11 +154,10 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			s.step(e)
 		}
 	},
-	// stabilize: messages, until none is on the way.
-	// With comm=I, only those of it.
-	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
+	// stabilize: messages, until none is on the way. With comm=I, only those of it.
+	"stabilize": func(s *script) {
 		nets := s.all
-		if d.HasArg("comm") {
+		if s.d.HasArg("comm") {
 			nets = []*network{s.network}
 		}
 		for again := true; again; {
@@ -172,27 +170,22 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 			}
 		}
 	},
-	// inject from=R to=R kind=notice|reports|verdict round=N: a message that no
-	// machine sent. The data of reports is "forged".
-	"inject": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var e edge
-		var kind string
-		var round uint64
-		d.ScanArgs(t, "from", &e.from)
-		d.ScanArgs(t, "to", &e.to)
-		d.ScanArgs(t, "kind", &kind)
-		d.ScanArgs(t, "round", &round)
-		msg := &blackchannel.Message{Round: round}
+	// inject from=R to=R kind=notice|reports|verdict round=N: a message that no machine sent. The
+	// data of reports is "forged".
+	"inject": func(s *script) {
+		e := s.edge()
+		msg := &blackchannel.Message{}
+		s.d.ScanArgs(s.t, "round", &msg.Round)
 		reports := []errchan.Report{{Rank: e.from, Data: []byte("forged")}}
-		switch kind {
+		switch kind := s.word("kind"); kind {
 		case "notice":
 			msg.Kind = blackchannel.Notice
 		case "reports":
 			msg.Kind, msg.Reports = blackchannel.Reports, reports
 		case "verdict":
-			msg.Kind, msg.Verdict = blackchannel.Verdict, &errchan.Verdict{Round: round, Reports: reports}
+			msg.Kind, msg.Verdict = blackchannel.Verdict, &errchan.Verdict{Round: msg.Round, Reports: reports}
 		default:
-			d.Fatalf(t, "no such kind: %s", kind)
+			s.d.Fatalf(s.t, "no such kind: %s", kind)
 		}
 		if err := s.machines[e.to].Step(e.from, msg); err != nil {
 			s.printf("error: %v\n", err)
@@ -200,21 +193,18 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		s.carry(e.to)
 	},
 	// decode size=N, below it a message in quoted bytes: what Decode says.
-	"decode": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var size int
-		d.ScanArgs(t, "size", &size)
+	"decode": func(s *script) {
 		var b []byte
-		_, err := fmt.Sscanf(d.Input, "%q", &b)
-		require.NoError(t, err, d.Pos)
-		msg, err := blackchannel.Decode(b, size)
-		if err != nil {
+		_, err := fmt.Sscanf(s.d.Input, "%q", &b)
+		require.NoError(s.t, err, s.d.Pos)
+		if msg, err := blackchannel.Decode(b, s.number("size", 0)); err != nil {
 			s.printf("error: %v\n", err)
-			return
+		} else {
+			s.printf("%v\n", messageText{msg})
 		}
-		s.printf("%v\n", messageText{msg})
 	},
 	// state: what each rank waits for, and the messages on the way.
-	"state": func(t *testing.T, s *script, d *datadriven.TestData) {
+	"state": func(s *script) {
 		for r, m := range s.machines {
 			waiting := "idle"
 			switch {

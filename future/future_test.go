@@ -3,10 +3,7 @@ package future_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -86,77 +83,6 @@ func TestThrownIsTheError(t *testing.T) {
 	require.EqualError(t, err, errOp.Error())
 }
 
-func TestWaitBlocksUntilTheOperationIsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, p := future.New[int]()
-		var waiting sync.WaitGroup
-		got := make(chan int, 100)
-		for range 10 { // the first has the slot, the others the broadcast
-			waiting.Go(func() {
-				v, err := f.Get(bg)
-				require.NoError(t, err)
-				got <- v
-			})
-			waiting.Go(func() {
-				<-f.Done()
-				got <- f.MustGet(bg)
-			})
-		}
-		synctest.Wait()
-		require.Empty(t, got)
-		done, err := f.Test()
-		require.False(t, done)
-		require.NoError(t, err)
-
-		p.Complete(7, nil)
-		waiting.Wait()
-		require.Len(t, got, 20)
-		for range 20 {
-			require.Equal(t, 7, <-got)
-		}
-	})
-}
-
-// Design rules F2 and F3: after ctx's cause the operation goes on, and may be
-// waited for again.
-func TestAContextEndsTheWaitAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, p := future.New[int]()
-		var waiting sync.WaitGroup
-		for i := range 5 {
-			waiting.Go(func() {
-				ctx, cancel := context.WithTimeoutCause(bg, time.Duration(i+1)*time.Second, errLate)
-				defer cancel()
-				start := time.Now()
-				require.Equal(t, errLate, f.Wait(ctx))
-				require.Equal(t, time.Duration(i+1)*time.Second, time.Since(start))
-				_, err := f.Get(ctx)
-				require.Equal(t, errLate, err)
-				require.Equal(t, future.Thrown{Err: errLate}, thrown(func() { f.MustWait(ctx) }))
-
-				v, err := f.Get(bg) // again
-				require.NoError(t, err)
-				require.Equal(t, 7, v)
-			})
-		}
-		time.Sleep(time.Minute)
-		done, _ := f.Test()
-		require.False(t, done)
-		p.Complete(7, nil)
-		waiting.Wait()
-	})
-}
-
-func TestWithoutACauseWaitReturnsTheContextsError(t *testing.T) {
-	f, _ := future.New[int]()
-	ctx, cancel := context.WithCancel(bg)
-	cancel()
-	require.Equal(t, context.Canceled, f.Wait(ctx))
-	ctx, cancel = context.WithTimeout(bg, -time.Second)
-	defer cancel()
-	require.Equal(t, context.DeadlineExceeded, f.Wait(ctx))
-}
-
 func TestDoneIsOneChannel(t *testing.T) {
 	f, p := future.New[int]()
 	before := f.Done()
@@ -181,6 +107,9 @@ func TestTheZeroFutureNeverEnds(t *testing.T) {
 	require.False(t, done)
 	require.NoError(t, err)
 	require.Equal(t, errLate, f.Wait(ended()))
+	without, cancel := context.WithCancel(bg) // a cause
+	cancel()
+	require.Equal(t, context.Canceled, f.Wait(without))
 	select {
 	case <-f.Done():
 		require.Fail(t, "done")
@@ -201,23 +130,17 @@ func TestAPromiseIsReadyForUse(t *testing.T) {
 
 // Design rule F3: the second Complete panics, and the result stays what it was.
 func TestCompleteTwicePanics(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		first error
-	}{{"a value", nil}, {"an error", errOp}} {
-		t.Run(c.name, func(t *testing.T) {
-			f, p := future.New[int]()
-			p.Complete(1, c.first)
-			for range 2 {
-				require.Equal(t, "future: completed twice", thrown(func() { p.Complete(2, nil) }))
-				require.Equal(t, "future: completed twice", thrown(func() { p.Complete(2, errLate) }))
-			}
-			v, err := f.Get(bg)
-			require.Equal(t, c.first, err)
-			if err == nil {
-				require.Equal(t, 1, v)
-			}
-		})
+	for _, first := range []error{nil, errOp} {
+		f, p := future.New[int]()
+		p.Complete(1, first)
+		for _, second := range []error{nil, errLate, nil} {
+			require.PanicsWithValue(t, "future: completed twice", func() { p.Complete(2, second) })
+		}
+		v, err := f.Get(bg)
+		require.Equal(t, first, err)
+		if err == nil {
+			require.Equal(t, 1, v)
+		}
 	}
 }
 

@@ -75,8 +75,7 @@ func TestAPanicWithNilIsAPanic(t *testing.T) {
 	require.ErrorContains(t, p.Unwrap(), "panic called with nil argument")
 }
 
-// A Panicked panics only where it is the result itself: wrapped, it is an error
-// like any other.
+// A Panicked panics only where it is the result itself: wrapped, it is an error like any other.
 func TestAWrappedPanicIsAnError(t *testing.T) {
 	err := fmt.Errorf("rank 3: %w", &future.Panicked{Value: "trouble"})
 	require.Equal(t, err, future.Failed[int](err).Wait(bg))

@@ -14,14 +14,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// after returns a future that ends after so many seconds.
-func after(seconds int, err error) future.Waiter {
-	return future.Go(func() (int, error) {
-		time.Sleep(time.Duration(seconds) * time.Second)
-		return seconds, err
-	})
-}
-
 // waiters begin futures, in the bubble of a test.
 type waiters []func() future.Waiter
 
@@ -32,8 +24,14 @@ func (w waiters) begin() (fs []future.Waiter) {
 	return fs
 }
 
+// in begins a future that ends after so many seconds.
 func in(seconds int, err error) func() future.Waiter {
-	return func() future.Waiter { return after(seconds, err) }
+	return func() future.Waiter {
+		return future.Go(func() (int, error) {
+			time.Sleep(time.Duration(seconds) * time.Second)
+			return seconds, err
+		})
+	}
 }
 
 func failed(err error) func() future.Waiter {
@@ -42,33 +40,52 @@ func failed(err error) func() future.Waiter {
 
 func ready() future.Waiter { return future.Ready("a value") }
 
-func TestWaitAll(t *testing.T) {
+// TestWaiters has WaitAll and WaitAny wait for futures, and compares when they return, and what.
+func TestWaiters(t *testing.T) {
 	errFirst, errSecond := errors.New("first"), errors.New("second")
 	wrapped := fmt.Errorf("in an iteration: %w", errCommon)
+	const all = -2 // WaitAll, not WaitAny
 	for _, c := range []struct {
 		name    string
 		fs      waiters
 		timeout int // seconds
+		index   int
 		want    error
 		seconds int // until it returns
 	}{
-		{"of nothing", nil, 0, nil, 0},
-		{"of nothing, late", nil, -1, nil, 0},
-		{"all well", waiters{in(3, nil), ready, in(1, nil)}, 0, nil, 3},
+		{"of nothing", nil, 0, all, nil, 0},
+		{"of nothing, late", nil, -1, all, nil, 0},
+		{"all well", waiters{in(3, nil), ready, in(1, nil)}, 0, all, nil, 3},
 		{"the first error in order, once all are done",
-			waiters{in(1, nil), in(2, errFirst), in(1, errSecond), in(5, nil)}, 0, errFirst, 5},
-		{"a common error at once", waiters{in(1, errFirst), in(2, errCommon), in(3, nil)}, 0, errCommon, 2},
-		{"a common error that was wrapped", waiters{in(2, wrapped), in(3, nil)}, 0, wrapped, 2},
-		{"ctx's cause", waiters{in(1, nil), in(9, nil), in(1, errFirst)}, 4, errLate, 4},
-		{"ctx's cause, not the error of one while others go on", waiters{failed(errFirst), in(9, nil)}, -1, errLate, 0},
-		{"the error, where all are done and ctx has ended", waiters{ready, failed(errFirst), ready}, -1, errFirst, 0},
+			waiters{in(1, nil), in(2, errFirst), in(1, errSecond), in(5, nil)}, 0, all, errFirst, 5},
+		{"a common error at once", waiters{in(1, errFirst), in(2, errCommon), in(3, nil)}, 0, all, errCommon, 2},
+		{"a common error that was wrapped", waiters{in(2, wrapped), in(3, nil)}, 0, all, wrapped, 2},
+		{"ctx's cause", waiters{in(1, nil), in(9, nil), in(1, errFirst)}, 4, all, errLate, 4},
+		{"ctx's cause, not the error of one while others go on", waiters{failed(errFirst), in(9, nil)}, -1, all, errLate, 0},
+		{"the error, where all are done and ctx has ended", waiters{ready, failed(errFirst), ready}, -1, all, errFirst, 0},
+
+		{"any of nothing", nil, 0, -1, nil, 0},
+		{"the first to be done", waiters{in(3, nil), in(1, nil), in(2, nil)}, 0, 1, nil, 1},
+		{"the first to be done, with its error", waiters{in(3, nil), in(2, errFirst)}, 0, 1, errFirst, 2},
+		{"the lowest of those that are done", waiters{in(3, nil), ready, failed(errFirst)}, 0, 1, nil, 0},
+		{"one alone", waiters{in(3, nil)}, 0, 0, nil, 3},
+		{"none before ctx ends", waiters{in(3, nil), in(4, nil)}, 2, -1, errLate, 2},
+		{"one that is done, though ctx has ended", waiters{in(3, nil), failed(errFirst)}, -1, 1, errFirst, 0},
+		{"none, and ctx had ended", waiters{in(3, nil)}, -1, -1, errLate, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := timeout(c.timeout)
 				defer cancel()
-				start := time.Now()
-				require.Equal(t, c.want, future.WaitAll(ctx, c.fs.begin()...))
+				start, fs := time.Now(), c.fs.begin()
+				i, err := all, error(nil)
+				if c.index == all {
+					err = future.WaitAll(ctx, fs...)
+				} else {
+					i, err = future.WaitAny(ctx, fs...)
+				}
+				require.Equal(t, c.index, i)
+				require.Equal(t, c.want, err)
 				require.Equal(t, time.Duration(c.seconds)*time.Second, time.Since(start))
 				time.Sleep(time.Minute) // the others end
 			})
@@ -82,40 +99,6 @@ func timeout(seconds int) (context.Context, context.CancelFunc) {
 		return bg, func() {}
 	}
 	return context.WithTimeoutCause(bg, time.Duration(seconds)*time.Second, errLate)
-}
-
-func TestWaitAny(t *testing.T) {
-	errFirst := errors.New("first")
-	for _, c := range []struct {
-		name    string
-		fs      waiters
-		timeout int
-		index   int
-		want    error
-		seconds int
-	}{
-		{"of nothing", nil, 0, -1, nil, 0},
-		{"the first to be done", waiters{in(3, nil), in(1, nil), in(2, nil)}, 0, 1, nil, 1},
-		{"the first to be done, with its error", waiters{in(3, nil), in(2, errFirst)}, 0, 1, errFirst, 2},
-		{"the lowest of those that are done", waiters{in(3, nil), ready, failed(errFirst)}, 0, 1, nil, 0},
-		{"one alone", waiters{in(3, nil)}, 0, 0, nil, 3},
-		{"ctx's cause", waiters{in(3, nil), in(4, nil)}, 2, -1, errLate, 2},
-		{"one that is done, though ctx has ended", waiters{in(3, nil), failed(errFirst)}, -1, 1, errFirst, 0},
-		{"ctx had ended", waiters{in(3, nil)}, -1, -1, errLate, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := timeout(c.timeout)
-				defer cancel()
-				start := time.Now()
-				i, err := future.WaitAny(ctx, c.fs.begin()...)
-				require.Equal(t, c.index, i)
-				require.Equal(t, c.want, err)
-				require.Equal(t, time.Duration(c.seconds)*time.Second, time.Since(start))
-				time.Sleep(time.Minute)
-			})
-		})
-	}
 }
 
 // late is a future that ends between two looks at it.

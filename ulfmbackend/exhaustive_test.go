@@ -97,99 +97,58 @@ func (u *universe) hasResolved(raises []int) error {
 	return nil
 }
 
-// H2: if a survivor meets a dead rank, all get the same last verdict, with it.
-func TestLossesExhaustively(t *testing.T) {
-	for _, test := range []struct{ n, deaths, raises int }{{2, 1, 0}, {3, 1, 1}, {3, 2, 0}, {4, 1, 0}, {4, 2, 0}} {
-		if buildtags.Race && test.n*test.deaths > 6 {
-			continue // it is one goroutine's work
+// H2, P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same final
+// verdict, though some wait in Guard for nothing but the end of its context, and have heard before
+// that another rank signals. So it is if somebody dies while a round is open.
+func TestCorruptionsExhaustively(t *testing.T) {
+	for deaths, tests := range []string{
+		"su us bw wb suw swu usw uws wsu wus bww wbw wwb uww wuw wwu suww wsuw wwsu wusw uwws",
+		"suw swu usw uws wsu wus snw wns nsw sww wsw wws ssw wss uww wuw wwu uwww wuww wwwu np npr npnn",
+		"npn npnn",
+	} {
+		for _, ranks := range strings.Fields(tests) {
+			small := len(ranks) < 4 && deaths == 0 || strings.Contains(ranks, "p") && len(ranks)*deaths <= 6
+			if (testing.Short() || buildtags.Race) && !small {
+				continue
+			}
+			for _, prompt := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %d deaths, prompt %t", ranks, deaths, prompt), func(t *testing.T) {
+					t.Parallel()
+					exploreCorruptions(t, ranks, deaths, prompt)
+				})
+			}
 		}
-		u := newUniverse(test.n, test.deaths, func(r int) program {
-			p := program{needs: r != 1}
-			if r == test.n-1 {
-				p.raises = test.raises
-			}
-			return p
-		})
-		explore(t, u, func(u *universe) error {
-			living := u.survivors()
-			met := slices.ContainsFunc(living, func(r int) bool { return !u.programs[r].needs && r != 1 })
-			for _, r := range living {
-				v, first := u.programs[r].verdicts, u.programs[living[0]].verdicts
-				if len(v) != len(first) {
-					return fmt.Errorf("rank %d has %d verdicts, rank %d %d", r, len(v), living[0], len(first))
-				}
-				if met && (len(v) == 0 || len(v[len(v)-1].Dead) == 0 || !slices.Equal(v[len(v)-1].Dead, first[len(v)-1].Dead)) {
-					return fmt.Errorf("rank %d got %v, rank %d %v", r, v, living[0], first)
-				}
-			}
-			return nil
-		})
 	}
 }
 
-// P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same
-// final verdict, though some wait in Guard for nothing but the end of its context, and
-// have heard before that another rank signals. So it is if somebody dies while a round is
-// open.
-func TestCorruptionsExhaustively(t *testing.T) {
-	const signals, unwinds, waits, both, needs = 's', 'u', 'w', 'b', 'n'
-	type ranks struct {
-		ranks  string
-		deaths int
-		prompt bool
-	}
-	tests := []ranks{
-		{ranks: "su"}, {ranks: "us"}, {ranks: "bw"}, {ranks: "wb"},
-		{ranks: "suw"}, {ranks: "swu"}, {ranks: "usw"}, {ranks: "uws"}, {ranks: "wsu"}, {ranks: "wus"}, {ranks: "bww"}, {ranks: "wbw"}, {ranks: "wwb"},
-		{ranks: "suw", deaths: 1}, {ranks: "swu", deaths: 1}, {ranks: "usw", deaths: 1}, {ranks: "uws", deaths: 1}, {ranks: "wsu", deaths: 1}, {ranks: "wus", deaths: 1},
-		{ranks: "snw", deaths: 1}, {ranks: "wns", deaths: 1}, {ranks: "nsw", deaths: 1},
-		{ranks: "sww", deaths: 1}, {ranks: "wsw", deaths: 1}, {ranks: "wws", deaths: 1}, {ranks: "ssw", deaths: 1}, {ranks: "wss", deaths: 1},
-		{ranks: "suww"}, {ranks: "wsuw"}, {ranks: "wwsu"}, {ranks: "wusw"}, {ranks: "uwws"},
-		{ranks: "uwww", deaths: 1}, {ranks: "wuww", deaths: 1}, {ranks: "wwwu", deaths: 1}, {ranks: "uww", deaths: 1}, {ranks: "wuw", deaths: 1}, {ranks: "wwu", deaths: 1}, {ranks: "uww"}, {ranks: "wuw"}, {ranks: "wwu"},
-	}
-	for _, test := range slices.Clone(tests) {
-		test.prompt = true
-		tests = append(tests, test)
-	}
-	for _, test := range tests {
-		large := len(test.ranks) == 4 || test.deaths > 0
-		if (testing.Short() || buildtags.Race) && large {
-			continue
+// exploreCorruptions has ranks signal (s), unwind (u), do both (b), need a dead rank (n), signal and
+// need one (r), wait (w), or only join what comes (p).
+func exploreCorruptions(t *testing.T, ranks string, deaths int, prompt bool) {
+	u := newUniverse(len(ranks), deaths, func(r int) program {
+		is := func(of string) bool { return strings.Contains(of, ranks[r:r+1]) }
+		p := program{unwinds: is("ub"), needs: is("nr"), waits: is("w"), prompt: prompt}
+		if is("subr") {
+			p.raises = 1 + strings.Count(ranks[r:r+1], "b")
 		}
-		t.Run(fmt.Sprintf("%s, %d deaths, prompt %t", test.ranks, test.deaths, test.prompt), func(t *testing.T) {
-			t.Parallel()
-			u := newUniverse(len(test.ranks), test.deaths, func(r int) program {
-				switch test.ranks[r] {
-				case signals:
-					return program{raises: 1, prompt: test.prompt}
-				case unwinds:
-					return program{raises: 1, unwinds: true, prompt: test.prompt}
-				case both:
-					return program{raises: 2, unwinds: true, prompt: test.prompt}
-				case needs:
-					return program{needs: true, prompt: test.prompt}
-				}
-				return program{waits: true, prompt: test.prompt}
-			})
-			ends := 0
-			explore(t, u, func(u *universe) error {
-				again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
-				if again >= 0 && !strings.ContainsAny(test.ranks, "sb") {
-					return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
-				}
-				corrupt, err := u.isCorrupted(func(r int) bool {
-					return test.ranks[r] == unwinds || test.ranks[r] == both || test.ranks[r] == needs && !u.programs[r].needs
-				})
-				if corrupt {
-					ends++
-				}
-				return err
-			})
-			t.Log(ends, "ends with a corruption")
-			if strings.ContainsAny(test.ranks, string([]rune{unwinds, both, needs})) {
-				require.Positive(t, ends)
-			}
+		return p
+	})
+	ends := 0
+	explore(t, u, func(u *universe) error {
+		again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
+		if again >= 0 && !strings.ContainsAny(ranks, "sbr") {
+			return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
+		}
+		corrupt, err := u.isCorrupted(func(r int) bool {
+			return u.programs[r].unwinds || strings.Contains("nr", ranks[r:r+1]) && !u.programs[r].needs
 		})
+		if corrupt {
+			ends++
+		}
+		return err
+	})
+	t.Log(ends, "ends with a corruption")
+	if strings.ContainsAny(ranks, "ubnr") {
+		require.Positive(t, ends)
 	}
 }
 

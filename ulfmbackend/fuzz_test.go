@@ -8,8 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// FuzzDecode: whatever bytes come, Decode returns a message that Encode writes
-// back, or an error.
+// FuzzDecode: whatever bytes come, Decode returns a message that Encode writes back, or an error.
 func FuzzDecode(f *testing.F) {
 	v := Value{Calls: errchan.Shrink, Flag: -8, Dead: []int{0, 3}, Acked: []int{3}, Reports: []errchan.Report{{Rank: 1, Data: []byte("a")}, {Rank: 1, Corrupt: true, Index: 1}}}
 	id := errchan.Agreement{Epoch: 258, Seq: 300}

@@ -1,6 +1,7 @@
 package ulfmbackend
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,12 +20,15 @@ import (
 func TestScenarios(t *testing.T) {
 	scenario.Play(t, "../testdata/scenarios/ulfm", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
 		s := &script{out: out}
-		return func(t *testing.T, v verb, d *datadriven.TestData) { v(t, s, d) }
+		return func(t *testing.T, v verb, d *datadriven.TestData) {
+			s.t, s.d = t, d
+			v(s)
+		}
 	})
 }
 
 // A verb carries out a command.
-type verb = func(t *testing.T, s *script, d *datadriven.TestData)
+type verb = func(s *script)
 
 // script is the state of a script that is played: a universe of which it chooses the
 // events.
@@ -32,19 +36,33 @@ type script struct {
 	*universe
 	attends []bool // joins as soon as it can
 	out     *strings.Builder
+
+	t *testing.T
+	d *datadriven.TestData // the command
 }
 
 func (s *script) printf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
 
+// number is an argument that has a default.
+func (s *script) number(key string, or int) int {
+	s.d.MaybeScanArgs(s.t, key, &or)
+	return or
+}
+
+func (s *script) has(word string) bool { return s.d.HasArg(word) }
+
 // each calls f for the ranks of the command, and then has those join that attend.
-func (s *script) each(t *testing.T, d *datadriven.TestData, f func(r int)) {
+func (s *script) each(f func(r int)) {
 	var ranks []int
-	d.ScanArgs(t, "rank", &ranks)
+	s.d.ScanArgs(s.t, "rank", &ranks)
 	for _, r := range ranks {
 		f(r)
 		s.attend(r)
 	}
 }
+
+// feedEach gives something to the ranks of the command.
+func (s *script) feedEach(f func(*Machine)) { s.each(func(r int) { s.feed(r, f) }) }
 
 func (s *script) attend(r int) {
 	if p := &s.programs[r]; s.attends[r] && s.alive(r) && p.noticed && !p.joined {
@@ -78,137 +96,120 @@ func (s *script) busy() [][2]int {
 	return busy
 }
 
-// wireOf scans from=R to=R.
-func wireOf(t *testing.T, d *datadriven.TestData) (w [2]int) {
-	d.ScanArgs(t, "from", &w[0])
-	d.ScanArgs(t, "to", &w[1])
+// wire is that of from=R to=R.
+func (s *script) wire() (w [2]int) {
+	s.d.ScanArgs(s.t, "from", &w[0])
+	s.d.ScanArgs(s.t, "to", &w[1])
 	return w
 }
 
 // verbs are the commands of scripts.
-var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
+var verbs = map[string]verb{
 	// new size=N [attend=false] [prompt]: a communicator, whose ranks join a round as soon as
 	// they learn of it: when they have told others, or, with prompt, before that. With
 	// attend=false they compute, until join.
-	"new": func(t *testing.T, s *script, d *datadriven.TestData) {
-		size, attend := 0, true
-		d.ScanArgs(t, "size", &size)
-		d.MaybeScanArgs(t, "attend", &attend)
-		s.universe = newUniverse(size, 0, func(int) program { return program{creates: true, prompt: d.HasArg("prompt")} })
+	"new": func(s *script) {
+		size, attend := s.number("size", 0), true
+		s.d.MaybeScanArgs(s.t, "attend", &attend)
+		prompt := s.has("prompt")
+		s.universe = newUniverse(size, 0, func(int) program { return program{creates: true, prompt: prompt} })
 		s.attends = slices.Repeat([]bool{attend}, size)
 		s.universe.trace = s.printf
 	},
 	// raise rank=R data=TEXT [corrupt | leaving]: the rank signals an error, or unwinds, or
 	// does so because its program ends.
-	"raise": func(t *testing.T, s *script, d *datadriven.TestData) {
+	"raise": func(s *script) {
 		var data string
-		d.ScanArgs(t, "data", &data)
-		s.each(t, d, func(r int) {
+		s.d.ScanArgs(s.t, "data", &data)
+		s.each(func(r int) {
 			s.programs[r].joined = true
 			s.feed(r, func(m *Machine) {
-				if d.HasArg("leaving") {
+				if s.has("leaving") {
 					m.Unwind([]byte(data), m.Freeze())
 				} else {
-					m.Raise([]byte(data), d.HasArg("corrupt"), m.Freeze())
+					m.Raise([]byte(data), s.has("corrupt"), m.Freeze())
 				}
 			})
 		})
 	},
 	// join rank=R: ranks that computed come to their next operation.
-	"join": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
+	"join": func(s *script) {
+		s.each(func(r int) {
 			before := s.attends[r]
 			s.attends[r] = true
 			s.attend(r)
 			s.attends[r] = before
 		})
 	},
-	// attend rank=R: ranks are inside operations from now on.
-	"attend": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.attends[r] = true })
-	},
 	// compute rank=R: ranks are inside no operation from now on.
-	"compute": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.attends[r], s.programs[r].prompt = false, false })
+	"compute": func(s *script) {
+		s.each(func(r int) { s.attends[r], s.programs[r].prompt = false, false })
 	},
 	// agree rank=R [flag=N] [create]: ranks call Agree, or Dup.
-	"agree": func(t *testing.T, s *script, d *datadriven.TestData) {
-		flag, k := -1, Repairs
-		d.MaybeScanArgs(t, "flag", &flag)
-		if d.HasArg("create") {
+	"agree": func(s *script) {
+		k := Repairs
+		if s.has("create") {
 			k = Creations
 		}
-		s.each(t, d, func(r int) {
-			s.programs[r].flag = flag
+		s.each(func(r int) {
+			s.programs[r].flag = s.number("flag", -1)
 			s.propose(r, k)
 		})
 	},
 	// abandon rank=R: ranks make no communicators any more.
-	"abandon": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
+	"abandon": func(s *script) {
+		s.each(func(r int) {
 			s.feed(r, (*Machine).Abandon)
 			p := &s.programs[r]
 			p.proposed = slices.DeleteFunc(p.proposed, func(id errchan.Agreement) bool { return id.Creates })
 		})
 	},
 	// revoke rank=R.
-	"revoke": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) { s.feed(r, (*Machine).Revoke) })
-	},
+	"revoke": func(s *script) { s.feedEach((*Machine).Revoke) },
 	// close rank=R: ranks close the communicator, and join what comes.
-	"close": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
-			s.attends[r] = true
-			s.feed(r, (*Machine).Close)
-		})
+	"close": func(s *script) {
+		s.each(func(r int) { s.attends[r] = true })
+		s.feedEach((*Machine).Close)
 	},
 	// need rank=R [ended=R]: ranks need the dead that they know of, and one that has left.
-	"need": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
+	"need": func(s *script) {
+		s.each(func(r int) {
 			dead := sorted(s.programs[r].died)
-			if d.HasArg("ended") {
-				var ended int
-				d.ScanArgs(t, "ended", &ended)
-				dead = union(dead, []int{ended})
+			if s.has("ended") {
+				dead = union(dead, []int{s.number("ended", 0)})
 			}
 			s.feed(r, func(m *Machine) { m.Lose(dead) })
 		})
 	},
 	// leave rank=R: the programs end.
-	"leave": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
-			s.attends[r] = true
-			s.feed(r, (*Machine).Leave)
-		})
+	"leave": func(s *script) {
+		s.each(func(r int) { s.attends[r] = true })
+		s.feedEach((*Machine).Leave)
 	},
 	// die rank=R: the rank dies. The messages that it has sent are still under way.
-	"die": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
+	"die": func(s *script) {
+		s.each(func(r int) {
 			s.dead |= 1 << r
 			maps.DeleteFunc(s.wires, func(w [2]int, _ []*Message) bool { return w[1] == r })
 		})
 	},
 	// lose from=R to=R: the messages from a dead rank to another are lost.
-	"lose": func(t *testing.T, s *script, d *datadriven.TestData) { delete(s.wires, wireOf(t, d)) },
+	"lose": func(s *script) { delete(s.wires, s.wire()) },
 	// learn rank=R of=R: ranks are told of a death.
-	"learn": func(t *testing.T, s *script, d *datadriven.TestData) {
-		var of int
-		d.ScanArgs(t, "of", &of)
-		s.each(t, d, func(r int) { s.feed(r, func(m *Machine) { m.Died(of) }) })
-	},
+	"learn": func(s *script) { s.feedEach(func(m *Machine) { m.Died(s.number("of", -1)) }) },
 	// parent-join rank=R: ranks join a round of the communicator that this one is derived
 	// from.
-	"parent-join": func(t *testing.T, s *script, d *datadriven.TestData) {
+	"parent-join": func(s *script) {
 		s.parent.errs = true
-		s.each(t, d, func(r int) {
+		s.each(func(r int) {
 			s.parent.joined |= 1 << r
 			s.parent.reports[r] = s.machines[r].Freeze()
 		})
 	},
 	// parent-verdict rank=R: its verdict, of those ranks' reports.
-	"parent-verdict": func(t *testing.T, s *script, d *datadriven.TestData) {
+	"parent-verdict": func(s *script) {
 		took := 0
-		s.each(t, d, func(r int) {
+		s.each(func(r int) {
 			took++
 			s.parent.settled = merge(s.parent.settled, s.parent.reports[r], compareSettled, prefer)
 		})
@@ -216,8 +217,8 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		s.printf("parent:%s\n", settledText(s.parent.settled))
 	},
 	// parent-tell rank=R: ranks get that verdict.
-	"parent-tell": func(t *testing.T, s *script, d *datadriven.TestData) {
-		s.each(t, d, func(r int) {
+	"parent-tell": func(s *script) {
+		s.each(func(r int) {
 			s.parent.told |= 1 << r
 			s.feed(r, func(m *Machine) {
 				m.Complete(s.parent.settled)
@@ -226,10 +227,9 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		})
 	},
 	// deliver from=R to=R [count=N]: the oldest messages on the way.
-	"deliver": func(t *testing.T, s *script, d *datadriven.TestData) {
-		w, count := wireOf(t, d), 1
-		d.MaybeScanArgs(t, "count", &count)
-		for range count {
+	"deliver": func(s *script) {
+		w := s.wire()
+		for range s.number("count", 1) {
 			if len(s.wires[w]) == 0 {
 				s.printf("no message from %d to %d\n", w[0], w[1])
 				return
@@ -238,9 +238,8 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		}
 	},
 	// stabilize [but=R]: messages, until none is on the way, but those to R.
-	"stabilize": func(t *testing.T, s *script, d *datadriven.TestData) {
-		but := -1
-		d.MaybeScanArgs(t, "but", &but)
+	"stabilize": func(s *script) {
+		but := s.number("but", -1)
 		for {
 			busy := slices.DeleteFunc(s.busy(), func(w [2]int) bool { return w[1] == but })
 			if len(busy) == 0 {
@@ -250,14 +249,11 @@ var verbs = map[string]func(t *testing.T, s *script, d *datadriven.TestData){
 		}
 	},
 	// state: what each rank waits for, and the messages on the way.
-	"state": func(t *testing.T, s *script, d *datadriven.TestData) {
+	"state": func(s *script) {
 		for r, m := range s.machines {
-			waiting := m.Waiting()
-			switch {
-			case !s.alive(r):
+			waiting := cmp.Or(m.Waiting(), "idle")
+			if !s.alive(r) {
 				waiting = "dead"
-			case waiting == "":
-				waiting = "idle"
 			}
 			s.printf("%d: %s\n", r, waiting)
 		}

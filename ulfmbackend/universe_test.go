@@ -453,8 +453,7 @@ func (u *universe) events(visit func(string, func(*universe))) {
 	}
 }
 
-// explore visits every state once, and checks those in which nothing but deaths
-// can happen.
+// explore visits every state once, and checks those in which nothing but deaths can happen.
 func explore(t *testing.T, start *universe, check func(*universe) error) {
 	seen := make(map[[sha256.Size]byte]bool)
 	var path []string

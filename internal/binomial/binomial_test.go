@@ -32,23 +32,7 @@ func TestEveryRankIsTheChildOfItsParent(t *testing.T) {
 	}
 }
 
-func TestDepthAndDegreeAreLogarithmic(t *testing.T) {
-	for size := 1; size <= maxSize; size++ {
-		for rank := range size {
-			require.LessOrEqual(t, binomial.Children(rank, size), logarithm(size), "children of %d of %d", rank, size)
-			depth := 0
-			for r := rank; r != 0; r = binomial.Parent(r) {
-				require.Less(t, binomial.Parent(r), r)
-				depth++
-			}
-			require.LessOrEqual(t, depth, logarithm(size), "depth of %d of %d", rank, size)
-		}
-		require.Equal(t, logarithm(size), binomial.Children(0, size), "children of the root of %d", size)
-	}
-}
-
-// The subtree below a child has the ranks from it up to, but without, the next
-// child.
+// The subtree below a child has the ranks from it up to, but without, the next child.
 func TestSubtreesAreRanges(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {
 		var below func(rank int) []int
@@ -76,9 +60,8 @@ func TestSubtreesAreRanges(t *testing.T) {
 	}
 }
 
-// Sending to the children with the highest index first, in rounds of one message
-// a rank, a broadcast takes as many rounds as the logarithm of the size: no
-// tree is faster.
+// Sending to the children with the highest index first, in rounds of one message a rank, a
+// broadcast takes as many rounds as the logarithm of the size: no tree is faster.
 func TestBroadcastTakesLogarithmicRounds(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {
 		last := 0

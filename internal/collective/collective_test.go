@@ -1,7 +1,6 @@
 package collective
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,68 +33,6 @@ func run(comms []*local.Comm, tag int, algorithm func(rank int) Algorithm) []err
 	}
 	wg.Wait()
 	return errs
-}
-
-// AllreduceDoubling over no bytes is a barrier: no rank has ended it before all have begun it.
-func TestDoublingIsABarrier(t *testing.T) {
-	for n := 2; n <= 20; n++ {
-		for late := range n {
-			synctest.Test(t, func(t *testing.T) {
-				comms := local.New(n)
-				done := make(ended, n)
-				start := func(r int) {
-					new(Exchange).Start(comms[r], 0, -2, AllreduceDoubling(Reduction{Op: func(_, _, _ []byte) {}}), done)
-				}
-				for r := range n {
-					if r != late {
-						start(r)
-					}
-				}
-				synctest.Wait()
-				// No rank may have ended it without the late one.
-				require.Empty(t, done, "%d ranks, %d is late", n, late)
-				start(late)
-				for range n {
-					require.NoError(t, <-done)
-				}
-			})
-		}
-	}
-}
-
-// When the epoch ends, every operation ends, in any step.
-func TestEpochEnds(t *testing.T) {
-	const n = 7
-	for late := range n {
-		synctest.Test(t, func(t *testing.T) {
-			comms := local.New(n)
-			cause := fmt.Errorf("an error of rank %d", late)
-			var dones []ended
-			for r := range n {
-				if r == late {
-					continue
-				}
-				for tag, a := range []Algorithm{
-					Barrier{}, AllreduceDoubling(Reduction{Recv: make([]byte, 8), Op: func(_, _, _ []byte) {}}),
-					&AllgatherAny{GatherAny: GatherAny{Send: []byte("x")}},
-					&Linear{Send: make([][]byte, n), Recv: [][]byte{{1}, {1}, {1}, {1}, {1}, {1}, {1}}},
-				} {
-					done := make(ended, 1)
-					dones = append(dones, done)
-					new(Exchange).Start(comms[r], 0, -2-tag, a, done)
-				}
-			}
-			for _, c := range comms {
-				c.Advance(0, cause)
-			}
-			for _, done := range dones {
-				if err := <-done; err != nil {
-					require.Equal(t, cause, err)
-				}
-			}
-			require.Empty(t, transport.Pending(comms[0]))
-		})
-	}
 }
 
 // A message of another length ends the operation at the rank that receives it, and cancels this

@@ -232,13 +232,6 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// At its origin errors.Is finds the local cause; Thrown unwraps.
-func TestThrownUnwraps(t *testing.T) {
-	if err := error(future.Thrown{Err: errDiverged}); !errors.Is(err, errDiverged) {
-		t.Errorf("%v is not %v", err, errDiverged)
-	}
-}
-
 // These programs are a user's: they import nothing internal.
 func TestUsersImports(t *testing.T) {
 	p, err := build.ImportDir(".", 0)

@@ -2,10 +2,7 @@ package detector
 
 import (
 	"math/bits"
-	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 )
 
 // bound returns the longest time from a death to when the last of the n ranks
@@ -50,12 +47,4 @@ import (
 func (c Config) bound(n, deaths int, latency time.Duration) time.Duration {
 	b, f := time.Duration(bits.Len(uint(n-1))), time.Duration(min(deaths, n))
 	return (f*f+f-1)*c.Timeout + (b+(f-1)*(1+b*(b-1)/2))*latency
-}
-
-func TestBound(t *testing.T) {
-	c := Config{Period: ms, Timeout: 10 * ms}
-	require.Equal(t, 11*ms, c.bound(2, 1, ms))
-	require.Equal(t, 16*ms, c.bound(64, 1, ms))
-	require.Equal(t, 50*ms+6*ms+16*ms, c.bound(64, 2, ms))
-	require.Equal(t, 110*ms+7*ms+2*22*ms, c.bound(65, 3, ms))
 }

@@ -64,6 +64,13 @@ func randomSimulation(t *testing.T, seed uint64, most int, ping bool) *simulatio
 	return s
 }
 
+// settledSimulation is one of n ranks with the usual configuration, long after its start.
+func settledSimulation(t *testing.T, seed uint64, n int, latency time.Duration) *simulation {
+	s := newSimulation(t, fmt.Sprintf("seed %d, %d ranks", seed, n), newRNG(seed), usual, latency, n)
+	s.run(settled(usual), nil)
+	return s
+}
+
 // randomDelay is one of several ways for messages to be late.
 func (s *simulation) randomDelay() {
 	links := make(map[[2]int]time.Duration)
@@ -148,9 +155,8 @@ func TestDeathsWithinBound(t *testing.T) {
 	}
 }
 
-// A single death in a settled ring has a bound of its own: so have several, each
-// struck when the one before was settled. No rank sends more than logarithmically
-// many notices.
+// A single death in a settled ring has a bound of its own: so have several, each struck when the
+// one before was settled. No rank sends more than logarithmically many notices.
 func TestSingleDeaths(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(300) {
@@ -198,26 +204,6 @@ func TestBoundIsTight(t *testing.T) {
 	}
 }
 
-// A run of ranks that die together is found out one after the other.
-func TestRunOfDeaths(t *testing.T) {
-	const n, deaths = 16, 5
-	latency := 20 * ms
-	s := newSimulation(t, "", newRNG(1), usual, latency, n)
-	s.delay = func(int, int) time.Duration { return latency }
-	s.run(settled(usual), nil)
-	at := s.ranks[deaths].beatAt + 1
-	for r := 1; r <= deaths; r++ {
-		s.deaths = append(s.deaths, death{rank: r, at: at})
-	}
-	observer := &s.ranks[deaths+1]
-	found := at - 1 + latency + (2*deaths-1)*usual.Timeout
-	s.run(found-1, nil)
-	require.Len(t, observer.told, deaths-1)
-	s.run(found, nil)
-	require.Len(t, observer.told, deaths)
-	s.checkDeaths(usual.bound(n, deaths, latency))
-}
-
 // Survivors a multiple of three apart: no two are neighbours in the binomial graph
 // of all ranks, so that the paths between them are made of replaced neighbours.
 func TestNoEdgeSurvives(t *testing.T) {
@@ -235,18 +221,31 @@ func TestNoEdgeSurvives(t *testing.T) {
 	require.LessOrEqual(t, s.lag[3], usual.bound(n, 1, latency))
 }
 
-// While all live a rank sends one heartbeat a period and nothing else.
-func TestHeartbeatTraffic(t *testing.T) {
+// While all ranks live each sends one heartbeat a period and nothing else. With pings one rank pings
+// all others once a period, and they answer; the heartbeats of the ring are four times as rare.
+func TestTraffic(t *testing.T) {
 	for _, n := range []int{2, 3, 64} {
-		s := newSimulation(t, fmt.Sprint(n, " ranks"), newRNG(1), usual, 20*ms, n)
-		const periods = 100
-		s.run(settled(usual), nil)
-		before := slices.Clone(s.ranks)
-		s.run(s.now+periods*usual.Period, nil)
-		for r := range s.ranks {
-			require.Equal(t, periods, s.ranks[r].heartbeats-before[r].heartbeats, s.name)
-			require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
-			require.Empty(t, s.ranks[r].told, s.name)
+		for _, ping := range []bool{false, true} {
+			config := usual
+			config.Ping = ping
+			s := newSimulation(t, fmt.Sprintf("%d ranks, ping %t", n, ping), newRNG(1), config, 10*ms, n)
+			s.run(settled(config.ring()), nil)
+			before := slices.Clone(s.ranks)
+			const periods = 400
+			s.run(s.now+periods*config.Period, nil)
+			for r := range s.ranks {
+				heartbeats, late, pings := periods, 0, 0
+				switch {
+				case ping && r == n-1:
+					heartbeats, late, pings = periods/4, 1, periods*(n-1)
+				case ping:
+					heartbeats, late = periods/4+periods, 1
+				}
+				require.InDelta(t, heartbeats, s.ranks[r].heartbeats-before[r].heartbeats, float64(late), s.name)
+				require.Equal(t, pings, s.ranks[r].pings-before[r].pings, s.name)
+				require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
+				require.Empty(t, s.ranks[r].told, s.name)
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package detector
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -53,30 +52,6 @@ func TestTheRingSurvivesTheWatchman(t *testing.T) {
 		s.deaths = append(s.deaths, death{rank: victim, at: s.now})
 		s.checkDeaths(max(bound, together(config, n, s.latency)))
 		require.LessOrEqual(t, s.lag[victim], together(config, n, s.latency), s.name)
-	}
-}
-
-// While all ranks live, one rank pings all others once a period, and they answer. The heartbeats of
-// the ring are four times as rare.
-func TestPingTraffic(t *testing.T) {
-	config := usual
-	config.Ping = true
-	for _, n := range []int{2, 3, 64} {
-		s := newSimulation(t, fmt.Sprint(n, " ranks"), newRNG(1), config, 10*ms, n)
-		s.run(settled(config.ring()), nil)
-		before := slices.Clone(s.ranks)
-		const periods = 100
-		s.run(s.now+4*periods*config.Period, nil)
-		for r := range s.ranks {
-			pings, answers := 0, 4*periods
-			if r == n-1 {
-				pings, answers = 4*periods*(n-1), 0
-			}
-			require.Equal(t, pings, s.ranks[r].pings-before[r].pings, s.name)
-			require.InDelta(t, periods+answers, s.ranks[r].heartbeats-before[r].heartbeats, 1, s.name)
-			require.Zero(t, s.ranks[r].notices+s.ranks[r].requests, s.name)
-			require.Empty(t, s.ranks[r].told, s.name)
-		}
 	}
 }
 

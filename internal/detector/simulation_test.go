@@ -148,8 +148,7 @@ func (s *simulation) kill(rank int) {
 	s.told -= len(r.told)
 }
 
-// stall lets a rank stand still, from now on: then it gets what has come
-// meanwhile, and ticks late.
+// stall lets a rank stand still, from now on: then it gets what has come meanwhile, and ticks late.
 func (s *simulation) stall(rank int, duration time.Duration) {
 	s.ranks[rank].stalled = s.now + duration
 }

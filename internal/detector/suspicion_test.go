@@ -12,13 +12,9 @@ import (
 // timeout. It learns that, and says nothing more; all others live.
 func TestStalledRankIsDead(t *testing.T) {
 	for seed := range seeds(300) {
-		rng := newRNG(seed)
-		n := 3 + rng.IntN(30)
-		latency := 20 * ms
-		name := fmt.Sprintf("seed %d, %d ranks", seed, n)
-		s := newSimulation(t, name, rng, usual, latency, n)
-		s.run(settled(usual), nil)
-		stalled := rng.IntN(n)
+		n, latency := 3+int(seed%30), 20*ms
+		s := settledSimulation(t, seed, n, latency)
+		rng, stalled := s.rng, s.rng.IntN(n)
 		if rng.IntN(2) == 0 {
 			s.stall(stalled, usual.bound(n, 1, latency)+time.Duration(rng.Int64N(int64(time.Second))))
 		} else { // the rank runs, but its messages to the others are late
@@ -32,11 +28,11 @@ func TestStalledRankIsDead(t *testing.T) {
 		}
 		s.run(s.now+usual.bound(n, 1, latency), nil)
 		for r := range s.ranks {
-			require.True(t, r == stalled || s.ranks[r].Dead(stalled), "%s: rank %d", name, r)
+			require.True(t, r == stalled || s.ranks[r].Dead(stalled), "%s: rank %d", s.name, r)
 		}
 		s.run(s.now+3*time.Second, nil)
 		for r := range s.ranks {
-			require.Equal(t, map[int]bool{stalled: true}, s.ranks[r].told, "%s: rank %d", name, r)
+			require.Equal(t, map[int]bool{stalled: true}, s.ranks[r].told, "%s: rank %d", s.name, r)
 		}
 		requireSilent(t, s.ranks[stalled].Machine, s.now)
 	}
@@ -56,11 +52,8 @@ func requireSilent(t *testing.T, m *Machine, now time.Duration) {
 func TestSurvivorsAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(200) {
-		rng := newRNG(seed)
-		n := 2 + rng.IntN(30)
-		name := fmt.Sprintf("seed %d, %d ranks", seed, n)
-		s := newSimulation(t, name, rng, usual, 20*ms, n)
-		s.run(settled(usual), nil)
+		s := settledSimulation(t, seed, 2+int(seed%30), 20*ms)
+		rng := s.rng
 		until, rare := s.now+time.Second, 3+rng.IntN(1000)
 		s.delay = func(int, int) time.Duration { // beyond any timeout, for a while
 			if s.now < until && rng.IntN(rare) == 0 {
@@ -77,7 +70,7 @@ func TestSurvivorsAgree(t *testing.T) {
 		}
 		for r := range s.ranks {
 			if !silent[r] {
-				require.Equal(t, silent, s.ranks[r].told, "%s: rank %d", name, r)
+				require.Equal(t, silent, s.ranks[r].told, "%s: rank %d", s.name, r)
 			}
 		}
 	}
@@ -144,8 +137,7 @@ func TestDoubtIsLimited(t *testing.T) {
 	}
 }
 
-// Trust comes back with each period in which the emitter is heard, and shortens
-// the timeout.
+// Trust comes back with each period in which the emitter is heard, and shortens the timeout.
 func TestTrustComesBack(t *testing.T) {
 	m, err := New(usual, 1, 3, 0)
 	require.NoError(t, err)
@@ -185,8 +177,7 @@ func TestZombieIsAnswered(t *testing.T) {
 
 // What is known from elsewhere is told like what is found out, once.
 func TestLose(t *testing.T) {
-	s := newSimulation(t, "", newRNG(1), usual, 20*ms, 40)
-	s.run(settled(usual), nil)
+	s := settledSimulation(t, 1, 40, 20*ms)
 	s.deaths = []death{{rank: 7, at: s.now}}
 	s.run(s.now, nil)
 	for _, witness := range []int{20, 30} {
@@ -208,8 +199,9 @@ func TestLose(t *testing.T) {
 func TestGreaterSideGoesOn(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(200) {
-		rng := newRNG(seed)
-		n := 2 + rng.IntN(20)
+		n := 2 + int(seed%20)
+		s := settledSimulation(t, seed, n, 20*ms)
+		rng := s.rng
 		cut := 1 + rng.IntN(n-1) // ranks below it are on one side
 		apart := func(rank int) bool { return rank < cut }
 		if rng.IntN(2) == 0 { // as equals, in turn
@@ -218,9 +210,7 @@ func TestGreaterSideGoesOn(t *testing.T) {
 		}
 		goesOn := cut*2 >= n // rank 0's side
 		oneWay := rng.IntN(3) == 0
-		name := fmt.Sprintf("seed %d, %d of %d ranks, one way: %v", seed, cut, n, oneWay)
-		s := newSimulation(t, name, rng, usual, 20*ms, n)
-		s.run(settled(usual), nil)
+		s.name += fmt.Sprintf(", %d are cut off, one way: %v", cut, oneWay)
 		until := s.now + usual.bound(n, n, 20*ms)
 		s.delay = func(from, to int) time.Duration {
 			if s.now < until && apart(from) != apart(to) && (!oneWay || apart(from)) {
@@ -232,7 +222,7 @@ func TestGreaterSideGoesOn(t *testing.T) {
 		if !oneWay {
 			for r := range s.ranks {
 				for other := range s.ranks {
-					require.Equal(t, apart(r) != apart(other), s.ranks[r].Dead(other), "%s: rank %d of %d", name, r, other)
+					require.Equal(t, apart(r) != apart(other), s.ranks[r].Dead(other), "%s: rank %d of %d", s.name, r, other)
 				}
 			}
 		}
@@ -243,11 +233,11 @@ func TestGreaterSideGoesOn(t *testing.T) {
 				living = append(living, r)
 			}
 			if !oneWay {
-				require.Equal(t, apart(r) != goesOn, s.ranks[r].silent, "%s: rank %d", name, r)
+				require.Equal(t, apart(r) != goesOn, s.ranks[r].silent, "%s: rank %d", s.name, r)
 			}
 		}
 		for _, r := range living {
-			require.Len(t, s.ranks[r].told, n-len(living), "%s: rank %d", name, r)
+			require.Len(t, s.ranks[r].told, n-len(living), "%s: rank %d", s.name, r)
 		}
 	}
 }

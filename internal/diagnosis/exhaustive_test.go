@@ -117,10 +117,8 @@ func (n *network) die(r int, lost bool) {
 		if lost {
 			delete(n.links, [2]int{r, to})
 		}
-		for other := range n.machines {
-			if other == r && !n.dead[to] {
-				n.untold[[2]int{r, to}] = true
-			}
+		if !n.dead[to] {
+			n.untold[[2]int{r, to}] = true
 		}
 	}
 }
@@ -139,50 +137,27 @@ func (n *network) String() string {
 func explore(t *testing.T, begin func() *network, check func(*network)) {
 	seen := make(map[string]bool)
 	ends := 0
-	for path := []int{}; ; {
+	var visit func(path []int)
+	visit = func(path []int) {
 		n := begin()
-		known := false
-		depth := 0
-		for ; ; depth++ {
-			if depth >= len(path) { // this is new
-				state := n.String()
-				if known = seen[state]; known {
-					break
-				}
-				seen[state] = true
-			}
-			choices := n.choices()
-			if len(choices) == 0 {
-				break
-			}
-			if depth == len(path) {
-				path = append(path, 0)
-			}
-			choices[path[depth]]()
+		for _, choice := range path {
+			n.choices()[choice]()
 		}
-		if !known {
+		state, choices := n.String(), n.choices()
+		switch {
+		case seen[state]:
+			return
+		case len(choices) == 0:
 			ends++
 			check(n)
-			if t.Failed() {
-				t.Fatalf("after\n%s", strings.Join(n.history, "\n"))
-			}
+			require.False(t, t.Failed(), "after\n%s", strings.Join(n.history, "\n"))
 		}
-		// The next path is the first that has a choice left.
-		path = path[:depth]
-		for ; len(path) > 0; path = path[:len(path)-1] {
-			m := begin()
-			for _, c := range path[:len(path)-1] {
-				m.choices()[c]()
-			}
-			if last := len(path) - 1; path[last]+1 < len(m.choices()) {
-				path[last]++
-				break
-			}
-		}
-		if len(path) == 0 {
-			break
+		seen[state] = true
+		for choice := range choices {
+			visit(append(slices.Clip(path), choice))
 		}
 	}
+	visit(nil)
 	t.Logf("%d ends, %d states", ends, len(seen))
 }
 

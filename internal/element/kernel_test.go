@@ -96,40 +96,30 @@ func TestPredefined(t *testing.T) {
 // A user's function knows that it is one, as do the goroutines that it starts, and ends as its
 // caller can handle it.
 func TestFunc(t *testing.T) {
-	errThrown := errors.New("thrown")
-	ends := map[string]func(){
-		"it returns": func() {},
-		"thrown":     func() { panic(future.Thrown{Err: errThrown}) },
-		"panic":      func() { panic("trouble") },
-		"goexit":     runtime.Goexit,
-	}
-	run := func(end func()) (dst []int, err error) {
-		defer future.Catch(&err)
-		dst = make([]int, 2)
-		element.Func(func(a, b int) int {
-			inside := make(chan bool)
-			go func() { inside <- element.InFunction() }()
-			require.True(t, element.InFunction() && <-inside)
-			end()
-			return a - b
-		})(element.Bytes(dst), element.Bytes([]int{5, 6}), element.Bytes([]int{1, 2}))
-		return dst, nil
-	}
-	for name, end := range ends {
-		dst, err := run(end)
+	errThrown, trouble := errors.New("thrown"), errors.New("trouble")
+	for want, end := range map[error]func(){
+		nil:              func() {},
+		errThrown:        func() { panic(future.Thrown{Err: errThrown}) },
+		trouble:          func() { panic(trouble) },
+		future.ErrGoexit: runtime.Goexit,
+	} {
+		dst, err := make([]int, 2), error(nil)
+		func() {
+			defer future.Catch(&err)
+			element.Func(func(a, b int) int {
+				inside := make(chan bool)
+				go func() { inside <- element.InFunction() }()
+				require.True(t, element.InFunction() && <-inside)
+				end()
+				return a - b
+			})(element.Bytes(dst), element.Bytes([]int{5, 6}), element.Bytes([]int{1, 2}))
+		}()
 		require.False(t, element.InFunction())
-		switch name {
-		case "it returns":
-			require.NoError(t, err)
+		require.ErrorIs(t, err, want)
+		_, panicked := errors.AsType[*future.Panicked](err)
+		require.Equal(t, want == trouble, panicked)
+		if want == nil {
 			require.Equal(t, []int{4, 4}, dst)
-		case "thrown":
-			require.Equal(t, errThrown, err)
-		case "goexit":
-			require.Equal(t, future.ErrGoexit, err)
-		case "panic":
-			p, ok := errors.AsType[*future.Panicked](err)
-			require.True(t, ok)
-			require.Equal(t, "trouble", p.Value)
 		}
 	}
 	require.Nil(t, element.Func[int](nil))

@@ -93,16 +93,30 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestFits(t *testing.T) {
-	for text, ranks := range map[string]int{
-		"":                              0,
-		"kill 3 at operation 1":         4,
-		"kill any 3 random seed 1 of 9": 3,
+// A plan needs so many ranks, and perhaps processes: goroutine ranks can only die.
+func TestNeeds(t *testing.T) {
+	for text, test := range map[string]struct {
+		ranks     int
+		processes string // the statement that needs them
+	}{
+		"":                              {},
+		"kill 3 at operation 1":         {4, ""},
+		"kill any 3 random seed 1 of 9": {3, ""},
+		"kill 1 at operation 1; kill 1 by SIGKILL at operation 1":     {2, `"kill 1 by SIGKILL at operation 1"`},
+		"exit 1 with status 3 at operation 1":                         {2, `"exit 1 with status 3`},
+		"stop any 2 for 1s random seed 1 of 2; kill 0 at operation 1": {2, `"stop any 2 for 1s`},
 	} {
-		p, _ := Parse(text)
-		require.NoError(t, p.Fits(ranks))
-		if ranks > 0 {
-			require.ErrorContains(t, p.Fits(ranks-1), fmt.Sprintf("%q: ", text))
+		p, err := Parse(text)
+		require.NoError(t, err)
+		require.NoError(t, p.Fits(test.ranks))
+		if test.ranks > 0 {
+			statement, _, _ := strings.Cut(text, ";")
+			require.ErrorContains(t, p.Fits(test.ranks-1), fmt.Sprintf("%q: ", statement))
+		}
+		if test.processes == "" {
+			require.NoError(t, p.OfProcesses())
+		} else {
+			require.ErrorContains(t, p.OfProcesses(), test.processes)
 		}
 	}
 }
@@ -129,24 +143,6 @@ func TestMissed(t *testing.T) {
 	require.Equal(t, []int{0}, plan.Killed())
 	require.Equal(t, []string{gather}, missed())
 	require.Equal(t, "3 operations; 1 call of Scatter with step 1, 2, 3; 1 revoke message", plan.Counts(0))
-}
-
-// Goroutine ranks can only die.
-func TestOfProcesses(t *testing.T) {
-	for text, want := range map[string]string{
-		"kill 1 at operation 1":                                       "",
-		"kill 1 at operation 1; kill 1 by SIGKILL at operation 1":     `"kill 1 by SIGKILL at operation 1"`,
-		"exit 1 with status 3 at operation 1":                         `"exit 1 with status 3`,
-		"stop any 2 for 1s random seed 1 of 2; kill 0 at operation 1": `"stop any 2 for 1s`,
-	} {
-		p, err := Parse(text)
-		require.NoError(t, err)
-		if want == "" {
-			require.NoError(t, p.OfProcesses())
-		} else {
-			require.ErrorContains(t, p.OfProcesses(), want)
-		}
-	}
 }
 
 // Which ranks die at random, and when, varies and is determined by the seed.

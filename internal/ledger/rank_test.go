@@ -84,7 +84,6 @@ func (r *testRank) test(c *Comm) (Finding, *Error, bool) {
 	return f, e, pending
 }
 
-// print notes outputs.
 // Outputs returns all that is to be done, and has forgotten what may be.
 func (r *testRank) Outputs() (all []Output) {
 	for o := r.Next(); o != nil; o = r.Next() {
@@ -96,6 +95,7 @@ func (r *testRank) Outputs() (all []Output) {
 	return all
 }
 
+// print notes outputs.
 func (r *testRank) print(outputs []Output) {
 	for i := range outputs {
 		r.text.WriteString(outputs[i].text() + "\n")

@@ -15,10 +15,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// TestScenarios plays the scripts in testdata/scenarios/ledger: what one rank is
-// told, and does. Each directive is an input of its ledger and, below the dashes, the
-// outputs in their order. Rewrite them with go test -run TestScenarios -rewrite, and
-// read the difference.
+// TestScenarios plays the scripts in testdata/scenarios/ledger: what one rank is told, and does.
+// Each directive is an input of its ledger and, below the dashes, the outputs in their order.
+// Rewrite them with go test -run TestScenarios -rewrite, and read the difference.
 func TestScenarios(t *testing.T) {
 	scenario.Play(t, "../../testdata/scenarios/ledger", verbs, func(out *strings.Builder) func(*testing.T, verb, *datadriven.TestData) {
 		s := &script{}
@@ -125,9 +124,8 @@ func after(e *Error) string {
 	return " " + textOf(e)
 }
 
-// verbs are the commands of scripts. This rank is number 0 of each communicator,
-// unless a command says otherwise. Those that are about a communicator have its name
-// first.
+// verbs are the commands of scripts. This rank is number 0 of each communicator, unless a command
+// says otherwise. Those that are about a communicator have its name first.
 var verbs = map[string]func(s *script){
 	// world: a new rank, that has the communicator "world".
 	"world": func(s *script) {

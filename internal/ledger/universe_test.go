@@ -9,12 +9,11 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// TestUniverse tries all that can happen at one rank of a small family, in every
-// order: what its program does, when its channels tell of rounds and verdicts, and
-// when the driver carries out Complete and Advance. A model beside the ledger, which
-// knows the rules in their simplest words, says at each step what has to come of it.
-// From each state that is reached, all open rounds are brought to their ends, which
-// has to tell every verdict once and leave nothing open.
+// TestUniverse tries all that can happen at one rank of a small family, in every order: what its
+// program does, when its channels tell of rounds and verdicts, and when the driver carries out
+// Complete and Advance. A model beside the ledger, which knows the rules in their simplest words,
+// says at each step what has to come of it. From each state that is reached, all open rounds are
+// brought to their ends, which has to tell every verdict once and leave nothing open.
 //
 // Each universe is tried twice: without a Try, where looks end errors (T4), and with one on each
 // communicator, again and again, whose ends do (T1 to T3).

@@ -82,22 +82,10 @@ func endBy(how string, p *peers.Peers) {
 			}()
 		}
 		select {}
-	case "child": // the child outlives the process
+	case "child", "heir": // which outlives the process; an heir keeps all sockets open
 		c := exec.Command("sleep", "1000")
-		if err := c.Start(); err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println("child", c.Process.Pid)
-	case "heir": // a child that keeps all sockets open
-		c := exec.Command("sleep", "1000")
-		fds, _ := os.ReadDir("/proc/self/fd")
-		for _, fd := range fds {
-			if link, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.HasPrefix(link, "socket:") {
-				n, _ := strconv.Atoi(fd.Name())
-				if n, err := syscall.Dup(n); err == nil {
-					c.ExtraFiles = append(c.ExtraFiles, os.NewFile(uintptr(n), link))
-				}
-			}
+		if how == "heir" {
+			c.ExtraFiles = sockets()
 		}
 		if err := c.Start(); err != nil {
 			log.Fatal(err)
@@ -120,15 +108,29 @@ func endBy(how string, p *peers.Peers) {
 		fmt.Println("left")
 	case "kill 0", "kill 1", "kill 2", "kill 3":
 		fmt.Println(p.Kill(int(how[len(how)-1] - '0')))
+	case "SIGSEGV":
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV)
+		select {}
+	case "SIGABRT":
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGABRT)
+		select {}
 	default:
-		for name, s := range map[string]syscall.Signal{"SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT} {
-			if how == name {
-				_ = syscall.Kill(syscall.Getpid(), s)
-				select {}
-			}
-		}
 		log.Fatalf("%q", how)
 	}
+}
+
+// sockets returns copies of the sockets of this process.
+func sockets() (all []*os.File) {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		if link, _ := os.Readlink("/proc/self/fd/" + fd.Name()); strings.HasPrefix(link, "socket:") {
+			n, _ := strconv.Atoi(fd.Name())
+			if n, err := syscall.Dup(n); err == nil {
+				all = append(all, os.NewFile(uintptr(n), link))
+			}
+		}
+	}
+	return all
 }
 
 // A process is a process as a test sees it.
@@ -181,12 +183,17 @@ func (p *process) says(t *testing.T) string {
 	}
 }
 
+// signals are sent to a process. What else a process does it reads from its input.
+var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGSTOP": syscall.SIGSTOP, "SIGCONT": syscall.SIGCONT}
+
 func (p *process) do(t *testing.T, what string) {
+	if s, ok := signals[what]; ok {
+		require.NoError(t, p.Process.Signal(s))
+		return
+	}
 	_, err := fmt.Fprintln(p.in, what)
 	require.NoError(t, err)
 }
-
-func (p *process) signal(t *testing.T, s syscall.Signal) { require.NoError(t, p.Process.Signal(s)) }
 
 // newDir returns a directory for sockets. Names in the tests' own directory are too long.
 func newDir(t *testing.T) string {
@@ -196,38 +203,48 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
+// play starts processes and carries out a script. 0:TEXT has process 0 do what the text says, 0>TEXT
+// waits for this line of it, 0>A|B for two in any order, and 0. for its end.
+func play(t *testing.T, n int, script ...string) []*process {
+	all := startAll(t, newDir(t), n)
+	for _, step := range script {
+		switch p, text := all[step[0]-'0'], step[2:]; step[1] {
+		case '.':
+			_ = p.Wait()
+		case '>':
+			var said []string
+			for range strings.Count(text, "|") + 1 {
+				said = append(said, p.says(t))
+			}
+			require.ElementsMatch(t, strings.Split(text, "|"), said, step)
+		default:
+			p.do(t, text)
+		}
+	}
+	return all
+}
+
 // No matter how a process ends, its end is reported to each of the others, once.
 func TestEnds(t *testing.T) {
 	for _, how := range []string{"exit 0", "exit 3", "panic in a goroutine", "log.Fatal", "fatal error", "SIGSEGV", "SIGABRT", "SIGKILL"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			all := startAll(t, newDir(t), 4)
-			if how == "SIGKILL" {
-				all[2].signal(t, syscall.SIGKILL)
-			} else {
-				all[2].do(t, how)
-			}
-			for _, i := range []int{0, 1, 3} {
-				require.Equal(t, "ended 2", all[i].says(t))
-			}
-			all[0].signal(t, syscall.SIGKILL)
-			for _, i := range []int{1, 3} {
-				require.Equal(t, "ended 0", all[i].says(t))
-			}
+			play(t, 4, "2:"+how, "0>ended 2", "1>ended 2", "3>ended 2", "0:SIGKILL", "1>ended 0", "3>ended 0")
 		})
 	}
 }
 
-// A process that is stopped has not ended.
-func TestStoppedIsNotEnded(t *testing.T) {
-	all := startAll(t, newDir(t), 3)
-	all[0].signal(t, syscall.SIGSTOP)
-	all[1].do(t, "exit 0")
-	require.Equal(t, "ended 1", all[2].says(t)) // and not the end of 0 before
-	all[0].signal(t, syscall.SIGCONT)
-	require.Equal(t, "ended 1", all[0].says(t))
-	all[0].signal(t, syscall.SIGKILL)
-	require.Equal(t, "ended 0", all[2].says(t))
+// What else a process does: its end is reported if it has ended, and not before.
+func TestReports(t *testing.T) {
+	for name, script := range map[string][]string{
+		"it is stopped":                 {"0:SIGSTOP", "1:exit 0", "2>ended 1", "0:SIGCONT", "0>ended 1", "0:SIGKILL", "2>ended 0"},
+		"another looks in one thread":   {"0:spin", "2:SIGKILL", "0>ended 2", "1:SIGKILL", "0>ended 1"},
+		"it leaves":                     {"0:leave", "0.", "1:exit 0", "2>ended 1"},
+		"it leaves, and another looks":  {"2:spin", "0:leave", "0.", "1:exit 0", "2>ended 1"},
+		"it closes: it gets no reports": {"0:close", "0>closed", "1>ended 0", "2>ended 0", "1:exit 0", "2>ended 1"},
+	} {
+		t.Run(name, func(t *testing.T) { require.Empty(t, play(t, 3, script...)[0].lines) })
+	}
 }
 
 // Kill ends a process that is stopped, but not one that leaves or whose connections are closed.
@@ -235,102 +252,49 @@ func TestKill(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("it is unknown which process has a socket")
 	}
-	all := startAll(t, newDir(t), 4)
-	all[2].signal(t, syscall.SIGSTOP)
-	all[0].do(t, "kill 2")
-	require.ElementsMatch(t, []string{"<nil>", "ended 2"}, []string{all[0].says(t), all[0].says(t)})
-	require.Error(t, all[2].Wait())
+	over := os.ErrProcessDone.Error()
+	all := play(t, 4, "2:SIGSTOP", "0:kill 2", "0><nil>|ended 2", "2.", "1>ended 2", "3>ended 2",
+		"1:close", "1>closed", "0>ended 1", "3>ended 1", "3:leave and stay", "3>left",
+		"0:kill 0", "0>"+over, // itself
+		"0:kill 1", "0>"+over, "0:kill 2", "0>"+over, "0:kill 3", "0>"+over)
 	require.Equal(t, syscall.SIGKILL, all[2].ProcessState.Sys().(syscall.WaitStatus).Signal())
-	require.Equal(t, "ended 2", all[1].says(t))
-
-	all[1].do(t, "close")
-	require.Equal(t, "closed", all[1].says(t))
-	require.Equal(t, "ended 1", all[0].says(t))
-	all[3].do(t, "leave and stay")
-	for says := ""; says != "left"; says = all[3].says(t) {
-	}
-	for _, over := range []string{"kill 0", "kill 1", "kill 2", "kill 3"} { // 0 is itself
-		all[0].do(t, over)
-		require.Equal(t, os.ErrProcessDone.Error(), all[0].says(t), over)
-	}
 	for _, i := range []int{0, 1, 3} {
 		require.NoError(t, all[i].Process.Signal(syscall.Signal(0)), "%d was to live", i)
 	}
 }
 
-// A process has ended even if a child outlives it.
-func TestChildren(t *testing.T) {
-	all := startAll(t, newDir(t), 2)
-	all[0].do(t, "child")
-	pid, err := strconv.Atoi(strings.TrimPrefix(all[0].says(t), "child "))
+// childOf returns the process that a process has started, and ends it with t.
+func childOf(t *testing.T, p *process) (pid int) {
+	pid, err := strconv.Atoi(strings.TrimPrefix(p.says(t), "child "))
 	require.NoError(t, err)
-	defer syscall.Kill(pid, syscall.SIGKILL)
-	all[0].signal(t, syscall.SIGKILL)
-	require.Equal(t, "ended 0", all[1].says(t))
-	require.NoError(t, syscall.Kill(pid, 0), "the child was to live")
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	return pid
 }
 
-// Look finds an end if there is only one thread, which is never free.
-func TestLook(t *testing.T) {
-	all := startAll(t, newDir(t), 3)
-	all[0].do(t, "spin")
-	all[2].signal(t, syscall.SIGKILL)
-	require.Equal(t, "ended 2", all[0].says(t))
-	all[1].signal(t, syscall.SIGKILL)
-	require.Equal(t, "ended 1", all[0].says(t))
-}
-
-// Look finds the end of a process before the system has closed its files: here a child keeps the
-// sockets open.
-func TestMarks(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("no robust futexes")
-	}
-	for _, how := range []string{"SIGKILL", "exit 3", "panic in a goroutine"} {
-		t.Run(how, func(t *testing.T) {
+// A process has ended even if a child outlives it. If the child is an heir, which keeps its sockets
+// open, a process finds the end that looks, before the system has closed the files.
+func TestChildren(t *testing.T) {
+	for _, test := range [][2]string{{"child", "SIGKILL"}, {"heir", "SIGKILL"}, {"heir", "exit 3"}, {"heir", "panic in a goroutine"}} {
+		child, how := test[0], test[1]
+		t.Run(child+", "+how, func(t *testing.T) {
 			t.Parallel()
-			all := startAll(t, newDir(t), 3)
-			all[0].do(t, "heir")
+			if child == "heir" && runtime.GOOS != "linux" {
+				t.Skip("no robust futexes")
+			}
+			all := play(t, 3, "0:"+child)
 			pid, err := strconv.Atoi(strings.TrimPrefix(all[0].says(t), "child "))
 			require.NoError(t, err)
 			defer syscall.Kill(pid, syscall.SIGKILL)
-			all[1].do(t, "spin")
-			if how == "SIGKILL" {
-				all[0].signal(t, syscall.SIGKILL)
-			} else {
-				all[0].do(t, how)
+			if child == "heir" {
+				all[1].do(t, "spin")
 			}
+			all[0].do(t, how)
 			require.Equal(t, "ended 0", all[1].says(t))
 			require.NoError(t, syscall.Kill(pid, 0), "the child was to live")
-			require.Empty(t, all[2].lines, "which does not look")
+			if child == "heir" {
+				require.Empty(t, all[2].lines, "which does not look")
+			}
 		})
-	}
-}
-
-// A process that closes has ended for the others, and gets no more reports.
-func TestClose(t *testing.T) {
-	all := startAll(t, newDir(t), 3)
-	all[0].do(t, "close")
-	require.Equal(t, "closed", all[0].says(t))
-	for _, p := range all[1:] {
-		require.Equal(t, "ended 0", p.says(t))
-	}
-	all[1].do(t, "exit 0")
-	require.Equal(t, "ended 1", all[2].says(t))
-	require.Empty(t, all[0].lines)
-}
-
-// A process that leaves has not ended.
-func TestLeave(t *testing.T) {
-	for _, observer := range []string{"", "spin"} {
-		all := startAll(t, newDir(t), 3)
-		if observer != "" {
-			all[2].do(t, observer)
-		}
-		all[0].do(t, "leave")
-		_ = all[0].Wait()
-		all[1].do(t, "exit 0")
-		require.Equal(t, "ended 1", all[2].says(t))
 	}
 }
 
@@ -339,7 +303,7 @@ func TestEndWhileJoining(t *testing.T) {
 	dir := newDir(t)
 	first := start(t, dir, 0, 3)
 	untilThere(dir, 0)
-	first.signal(t, syscall.SIGKILL)
+	first.do(t, "SIGKILL")
 	_ = first.Wait()
 	for _, p := range []*process{start(t, dir, 1, 3), start(t, dir, 2, 3)} {
 		require.ElementsMatch(t, []string{"joined", "ended 0"}, []string{p.says(t), p.says(t)})
@@ -426,7 +390,7 @@ func TestStrangers(t *testing.T) {
 	second := start(t, dir, 1, 2)
 	require.Equal(t, "joined", first.says(t))
 	require.Equal(t, "joined", second.says(t))
-	second.signal(t, syscall.SIGKILL)
+	second.do(t, "SIGKILL")
 	require.Equal(t, "ended 1", first.says(t))
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In every order of events, with up to two more deaths (one, if the test is to be short): rank 2 of the world of ranks 0 to 2 has died, and ranks 3
-// and 4 wait. Ranks 0 and 1 make the decision that rank 3 takes its place. If rank 0 has died, rank 1 may instead
-// decide that ranks 3 and 4 take two places. Or an error ends their calls. Then no living rank is in a communicator of which another living
-// rank has another idea, and in the end nobody waits for a rank that does not come.
+// In every order of events, with up to two more deaths: rank 2 of the world of ranks 0 to 2 has
+// died, ranks 3 and 4 wait, and ranks 0 and 1 decide that rank 3 takes its place. If rank 0 has died,
+// rank 1 may decide that both take places; or an error ends the calls. Then the living ranks of a
+// communicator have one idea of it, and in the end nobody waits for a rank that does not come.
 func TestExhaustive(t *testing.T) {
 	u := &universe{alive: [5]bool{true, true, false, true, true}}
 	for r := range u.ranks {

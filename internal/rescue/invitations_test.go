@@ -11,9 +11,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
-// waiting returns the machine of rank 3 of 5, which waits. The world has ranks 0 to 2, rank 4 waits too.
-func waiting(t *testing.T) *Machine {
-	m := New(3, 5, 3)
+// waiting returns the machine of a rank of 5 that waits, 3 or 4. The world has ranks 0 to 2.
+func waiting(t *testing.T, rank int) *Machine {
+	m := New(rank, 5, 3)
 	require.Nil(t, m.Wait())
 	return m
 }
@@ -70,10 +70,19 @@ func feed(m *Machine, event string) string {
 }
 
 // A rank accepts what every member before it has offered or has died, and one that lives. It is not needed when
-// all ranks before it have died or ended.
+// all ranks before it have died or ended. Rank 4 waits for what rank 3, a rescue before it, accepts.
 func TestFate(t *testing.T) {
 	alone := ErrAlone.Error()
-	for script, want := range map[string]string{
+	ofRank4 := map[string]string{
+		"0:012 1:012 2:012":       "",
+		"0:012 1:012 2:012 3:012": "taken with [0 1 2]",
+		"0:012 1:012 2:012 -3":    "taken with [0 1 2]",
+		"-0 1:12 2:12 3:012":      "", // rank 3 knows of no death but those of ranks 1 and 2
+		"-0 1:12 2:12 3:012 -2":   "",
+		"-0 3:012 -1 -2":          "taken with [0 1 2]",
+		"-0 1:12 2:12 3:012 -3":   "taken with [1 2]",
+	}
+	ofRank3 := map[string]string{
 		"":                              "",
 		"0:012":                         "",
 		"0:012 1:012":                   "",
@@ -112,35 +121,17 @@ func TestFate(t *testing.T) {
 		"0:012 1:012 -0 -1 .2":          "not needed",
 		"0:012 1:012 -0 -1 2:12":        "taken with [1 2]",
 		"1:!":                           "an invitation of 7 bytes: ",
-	} {
-		m, got := waiting(t), ""
-		for _, event := range strings.Fields(script) {
-			if said := feed(m, event); said != "" {
-				require.Empty(t, got, "%s: a second fate, %s", script, said)
-				got = said
-			}
-		}
-		require.True(t, strings.HasPrefix(got, want) && (got == "") == (want == ""), "%s: %q, expected %q", script, got, want)
 	}
-}
-
-// A rescue waits for what the rescues before it accept.
-func TestFateOfTheSecond(t *testing.T) {
-	for script, want := range map[string]string{
-		"0:012 1:012 2:012":       "",
-		"0:012 1:012 2:012 3:012": "taken with [0 1 2]",
-		"0:012 1:012 2:012 -3":    "taken with [0 1 2]",
-		"-0 1:12 2:12 3:012":      "", // rank 3 knows of no death but those of ranks 1 and 2
-		"-0 1:12 2:12 3:012 -2":   "",
-		"-0 3:012 -1 -2":          "taken with [0 1 2]",
-		"-0 1:12 2:12 3:012 -3":   "taken with [1 2]",
-	} {
-		m, got := New(4, 5, 3), ""
-		require.Nil(t, m.Wait())
-		for _, event := range strings.Fields(script) {
-			got += feed(m, event)
+	for rank, scripts := range map[int]map[string]string{3: ofRank3, 4: ofRank4} {
+		for script, want := range scripts {
+			m, got := waiting(t, rank), ""
+			for _, event := range strings.Fields(script) {
+				said := feed(m, event)
+				require.True(t, said == "" || got == "", "%s: a second fate, %s", script, said)
+				got += said
+			}
+			require.True(t, strings.HasPrefix(got, want) && (got == "") == (want == ""), "%s: %q, expected %q", script, got, want)
 		}
-		require.Equal(t, want, got, script)
 	}
 }
 
@@ -154,7 +145,7 @@ func messages(m *Machine) (sent [][2]int) {
 
 // A rank that waits greets the ranks before it. Each tells it when its program has ended, or that it has.
 func TestGreeting(t *testing.T) {
-	require.Equal(t, [][2]int{{0, int(greeting)}, {1, int(greeting)}, {2, int(greeting)}}, messages(waiting(t)))
+	require.Equal(t, [][2]int{{0, int(greeting)}, {1, int(greeting)}, {2, int(greeting)}}, messages(waiting(t, 3)))
 	m := New(0, 5, 3)
 	m.Receive(3, []byte{greeting})
 	require.Empty(t, messages(m))
@@ -166,7 +157,7 @@ func TestGreeting(t *testing.T) {
 // A rank that is not needed may be a member of a communicator, if a rank before it has not said that it has ended.
 func TestForsaken(t *testing.T) {
 	for script, want := range map[string]bool{"": true, ".0 .1": true, "-0 .1 .2": true, ".0 .1 .2": false, ".0 .1 .2 -1": false, "0:0 -1 -2": false} {
-		m := waiting(t)
+		m := waiting(t, 3)
 		for _, event := range strings.Fields(script) {
 			feed(m, event)
 		}
@@ -199,8 +190,7 @@ func TestSuccessor(t *testing.T) {
 // place, the program has ended.
 func TestEveryRescueIsAlone(t *testing.T) {
 	for kind, want := range map[byte]error{unneeded: ErrAlone, leaving: nil} {
-		m := New(4, 5, 3)
-		m.Wait()
+		m := waiting(t, 4)
 		for r := range 3 {
 			require.Nil(t, m.Died(r))
 		}

@@ -1,7 +1,7 @@
 package rescue
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,10 +10,16 @@ import (
 // In whatever order four calls end, one of them inside of the first one's effect, their results take effect in
 // order.
 func TestOrder(t *testing.T) {
-	eachOrder([]uint64{1, 2, 3, 4}, func(ends []uint64) {
+	for order := range 4 * 3 * 2 {
+		var ends []uint64
+		for left, n := []uint64{1, 2, 3, 4}, order; len(left) > 0; {
+			i := n % len(left)
+			n /= len(left)
+			ends, left = append(ends, left[i]), slices.Delete(left, i, i+1)
+		}
 		inner := ends[3]
 		if inner == 1 {
-			return
+			continue
 		}
 		var o Order
 		for range ends {
@@ -27,23 +33,6 @@ func TestOrder(t *testing.T) {
 				}
 			})
 		}
-		require.Equal(t, []uint64{1, 2, 3, 4}, effects, fmt.Sprint(ends))
-	})
-}
-
-// eachOrder calls f with all orders of all.
-func eachOrder(all []uint64, f func([]uint64)) {
-	var permute func(n int)
-	permute = func(n int) {
-		if n == len(all) {
-			f(all)
-			return
-		}
-		for i := n; i < len(all); i++ {
-			all[n], all[i] = all[i], all[n]
-			permute(n + 1)
-			all[n], all[i] = all[i], all[n]
-		}
+		require.Equal(t, []uint64{1, 2, 3, 4}, effects, "%v", ends)
 	}
-	permute(0)
 }

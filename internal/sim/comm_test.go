@@ -12,66 +12,6 @@ import (
 
 var errCause = errors.New("an error")
 
-// A message that was under way while any number of errors happened is never received (design rule
-// P3), even if its sender knew of errors after these.
-func TestMessageUnderWayAcrossErrors(t *testing.T) {
-	for errors := range 600 {
-		for ahead := range min(errors, 5) {
-			w := New(Config{Ranks: 2, Model: LogGP{Latency: time.Second}})
-			sender, receiver := w.Comm(0), w.Comm(1)
-			for g := range ahead {
-				sender.Advance(g+1, errCause)
-			}
-			require.True(t, sender.TrySend(1, 1, sender.Epoch(), 0, nil))
-			for range errors {
-				receiver.Advance(0, errCause)
-				sender.Advance(0, errCause)
-			}
-			for g := range ahead {
-				receiver.Advance(g+1, errCause)
-			}
-			require.Equal(t, sender.Epoch(), receiver.Epoch())
-			r := w.recv(1, transport.Request{Peer: transport.AnySource, Tag: transport.AnyTag, Epoch: receiver.Epoch()})
-			require.NoError(t, w.Run())
-			require.Zero(t, r.ends, "%d errors, %d ahead", errors, ahead)
-			require.Zero(t, w.comm.sides[1].Arrived.Len(), "%d errors, %d ahead", errors, ahead)
-			require.True(t, sender.TrySend(1, 1, sender.Epoch(), 0, nil))
-			require.NoError(t, w.Run())
-			require.Equal(t, 1, r.ends)
-		}
-	}
-}
-
-// A revoked side takes part in nothing more, and its epoch still advances.
-func TestRevoke(t *testing.T) {
-	w := New(Config{Ranks: 2, Model: cluster})
-	c := w.Comm(0)
-	w.send(1, transport.Request{Peer: 0, Tag: 1})
-	require.NoError(t, w.Run())
-	pending := []*noted{
-		w.recv(0, transport.Request{Peer: 1, Tag: 2}),
-		w.send(0, transport.Request{Peer: 1, Tag: 2, Mode: transport.Synchronous}),
-	}
-	c.Revoke(errCause)
-	c.Revoke(errors.New("another"))
-	late := w.send(1, transport.Request{Peer: 0, Tag: 1, Mode: transport.Synchronous})
-	c.Advance(0, errors.New("another"))
-	require.Equal(t, transport.Epoch(0).Next(0), c.Epoch())
-	for _, e := range []transport.Epoch{0, c.Epoch()} {
-		pending = append(pending, w.recv(0, transport.Request{Peer: 1, Tag: 1, Epoch: e}))
-		require.False(t, c.TrySend(1, 1, e, 0, nil))
-	}
-	require.NoError(t, w.Run())
-	for _, q := range pending {
-		require.Equal(t, 1, q.ends)
-		require.Equal(t, errCause, q.Err)
-	}
-	require.Zero(t, w.comm.sides[0].Arrived.Len())
-	require.Zero(t, late.ends, "its sender has to end it")
-	w.Comm(1).Advance(0, errCause)
-	require.Equal(t, errCause, late.Err)
-}
-
 // The two ends of a match agree, although the sender has not been told yet.
 func TestAdvanceAfterMatch(t *testing.T) {
 	w := New(Config{Ranks: 2, Model: LogGP{Latency: 1000}})
@@ -96,32 +36,6 @@ func TestTrySendOfLongMessages(t *testing.T) {
 	require.False(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
 }
 
-// Messages are kept for a member that has not made its side yet, and dropped for one that has
-// closed it. A name can be used again once all members have made their sides.
-func TestSub(t *testing.T) {
-	w := New(Config{Ranks: 3})
-	made := func(rank int) transport.Comm {
-		c, err := w.Comm(rank).Sub(transport.Name{Seq: 1}, []int{2, 0})
-		require.NoError(t, err)
-		return c
-	}
-	c0 := made(0)
-	require.Equal(t, 1, c0.Rank())
-	require.True(t, c0.TrySend(0, 1, 0, 0, []byte{7}))
-	require.NoError(t, w.Run())
-	c2 := made(2)
-	r := w.note(2, transport.Request{Peer: 1, Tag: 1, Take: true})
-	c2.Irecv(&r.Request)
-	require.Equal(t, []byte{7}, r.Buf)
-	require.NoError(t, c2.Close())
-	require.True(t, c0.TrySend(0, 1, 0, 0, nil))
-	require.NoError(t, w.Run())
-	require.Zero(t, c2.(*side).Arrived.Len())
-	require.Empty(t, w.comm.subs)
-	require.NotSame(t, c0, made(0))
-	require.Equal(t, transport.Features{Name: "sim", Deaths: true}, c0.Features())
-}
-
 // Time never goes back, although ranks are busy when messages arrive.
 func TestTimeGoesOn(t *testing.T) {
 	const n = 8
@@ -139,19 +53,6 @@ func TestTimeGoesOn(t *testing.T) {
 	}
 }
 
-// Another rank's event may occupy the CPU of a rank that has begun to receive.
-func TestComputeWhileReceiving(t *testing.T) {
-	w := New(Config{Ranks: 2, Model: cluster})
-	r := w.recv(1, transport.Request{Peer: 0, Tag: 1})
-	w.At(0, 0, func() {
-		w.send(0, transport.Request{Peer: 1, Tag: 1})
-		w.Compute(0, 1100)
-		w.After(0, 0, func() { w.Compute(1, 100) }) // received from 1300 to 1600
-	})
-	require.NoError(t, w.Run())
-	require.Equal(t, 1700*time.Nanosecond, r.at)
-}
-
 // Under Random, what happens at one time happens in any order.
 func TestTies(t *testing.T) {
 	first := make(map[int]int)
@@ -164,66 +65,6 @@ func TestTies(t *testing.T) {
 		first[r.Status.Source]++
 	}
 	require.InDelta(t, 50, first[0], 20)
-}
-
-// Several requests end together. When the first one completes, the program may cancel the others,
-// or kill the rank.
-func TestEndTogether(t *testing.T) {
-	for _, kill := range []bool{false, true} {
-		w := New(Config{Ranks: 2})
-		c := w.Comm(0)
-		var all []*noted
-		told := 0
-		add := func(start func(*transport.Request), r transport.Request) {
-			n := w.note(0, r)
-			n.Done = completed(func(*transport.Request) {
-				told++
-				for _, other := range all {
-					require.False(t, c.Cancel(&other.Request))
-				}
-				if kill {
-					w.Kill(0)
-				}
-			})
-			all = append(all, n)
-			start(&n.Request)
-		}
-		for range 2 {
-			add(c.Irecv, transport.Request{Peer: 1, Tag: 1})
-			add(c.Isend, transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous})
-		}
-		c.Advance(0, errCause)
-		require.Empty(t, transport.Pending(c))
-		require.Equal(t, map[bool]int{false: 4, true: 1}[kill], told)
-	}
-
-	w := New(Config{Ranks: 2})
-	c := w.Comm(0)
-	recv := w.recv(0, transport.Request{Peer: 1, Tag: 1})
-	require.True(t, c.Cancel(&recv.Request))
-	recv = w.note(0, transport.Request{Peer: 1, Tag: 1})
-	probe := w.note(0, transport.Request{Peer: 1, Tag: 1})
-	probe.Done = completed(func(*transport.Request) { require.False(t, c.Cancel(&recv.Request), "it has a message") })
-	c.Probe(&probe.Request)
-	c.Irecv(&recv.Request)
-	w.send(1, transport.Request{Peer: 0, Tag: 1})
-	require.NoError(t, w.Run())
-	require.NoError(t, recv.Err)
-	require.Equal(t, 1, recv.ends)
-}
-
-// Shared bytes are handed over; others are copied when they are sent.
-func TestTake(t *testing.T) {
-	for _, mode := range []transport.Mode{0, transport.Shared, transport.Shared | transport.Synchronous} {
-		w := New(Config{Ranks: 2})
-		buf := []byte{1, 2, 3}
-		w.send(0, transport.Request{Peer: 1, Tag: 1, Buf: buf, Mode: mode})
-		r := w.recv(1, transport.Request{Peer: 0, Tag: 1, Take: true})
-		buf[0] = 9
-		require.NoError(t, w.Run())
-		require.Equal(t, mode&transport.Shared != 0, &r.Buf[0] == &buf[0])
-		require.Equal(t, mode&transport.Shared != 0, r.Buf[0] == 9)
-	}
 }
 
 func TestTail(t *testing.T) {

@@ -105,18 +105,8 @@ func (l locked) Sub(name transport.Name, members []int) (transport.Comm, error) 
 	c, err := l.Comm.Sub(name, members)
 	return locked{c, l.mu}, err
 }
-func (l locked) Close() error { defer l.mu.lock()(); return l.Comm.Close() }
-func (l locked) Call(e transport.Epoch, w signature.Word) int {
-	defer l.mu.lock()()
-	return l.Comm.Call(e, w)
-}
-func (l locked) Called() (int, signature.Word) { defer l.mu.lock()(); return l.Comm.Called() }
-func (l locked) Mismatch() error               { defer l.mu.lock()(); return l.Comm.Mismatch() }
-func (l locked) Revoke(cause error)            { defer l.mu.lock()(); l.Comm.Revoke(cause) }
-func (l locked) EachUnreceived(visit func(transport.Status)) {
-	defer l.mu.lock()()
-	l.Comm.EachUnreceived(visit)
-}
+func (l locked) Close() error       { defer l.mu.lock()(); return l.Comm.Close() }
+func (l locked) Revoke(cause error) { defer l.mu.lock()(); l.Comm.Revoke(cause) }
 func (l locked) EachPending(visit func(*transport.Request)) {
 	defer l.mu.lock()()
 	l.Comm.EachPending(visit)

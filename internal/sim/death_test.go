@@ -29,40 +29,45 @@ func (f watcher) Purpose([]byte) string                   { return "" }
 func TestLateDetection(t *testing.T) {
 	const victim = 2
 	w := New(Config{Ranks: 4, Model: cluster, Detect: slowly()})
-	named, operation, anybody, others := make([]*noted, 4), make([]*noted, 4), make([]*noted, 4), make([]*noted, 4)
-	unmatched := make([]*noted, 4)
-	heard := make([]time.Duration, 4)
-	for r := range 4 {
+	type requests struct {
+		named, operation, anybody, other, unmatched *noted
+		heard                                       time.Duration
+	}
+	ranks := make([]requests, 4)
+	for r := range ranks {
+		own := &ranks[r]
 		w.At(0, r, func() {
 			w.Comm(r).Listen(watcher(func(dead int) {
 				require.Equal(t, victim, dead)
-				require.Zero(t, named[r].ends+int(heard[r]))
-				heard[r] = w.RankNow(r)
+				require.Zero(t, own.named.ends+int(own.heard))
+				own.heard = w.RankNow(r)
 			}))
-			named[r] = w.recv(r, transport.Request{Peer: victim, Tag: 1})
-			operation[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: -2})
-			anybody[r] = w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1})
-			others[r] = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: 1})
-			unmatched[r] = w.send(r, transport.Request{Peer: victim, Tag: 7, Mode: transport.Synchronous})
+			own.named = w.recv(r, transport.Request{Peer: victim, Tag: 1})
+			own.operation = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: -2})
+			own.anybody = w.recv(r, transport.Request{Peer: transport.AnySource, Tag: 1})
+			own.other = w.recv(r, transport.Request{Peer: (r + 1) % 2, Tag: 1})
+			own.unmatched = w.send(r, transport.Request{Peer: victim, Tag: 7, Mode: transport.Synchronous})
 		})
 	}
 	w.KillAt(5000, victim)
 	require.NoError(t, w.Run())
-	detected := time.Duration(0)
-	for r := range 4 {
-		if r == victim {
-			require.Zero(t, named[r].ends+operation[r].ends+anybody[r].ends+others[r].ends+unmatched[r].ends)
-			require.Empty(t, transport.Pending(w.Comm(r)))
-			continue
+	for r, own := range ranks {
+		var pending []*transport.Request
+		if r != victim {
+			pending = []*transport.Request{&own.anybody.Request, &own.other.Request}
+			detected := time.Duration(min(r, victim)+1) * time.Millisecond
+			require.Equal(t, 5000+detected, own.heard)
 		}
-		detected += time.Millisecond
-		require.Equal(t, 5000+detected, heard[r])
-		for _, q := range []*noted{named[r], operation[r], unmatched[r]} {
+		require.ElementsMatch(t, pending, transport.Pending(w.Comm(r)))
+		for _, q := range []*noted{own.named, own.operation, own.unmatched} {
+			if r == victim {
+				require.Zero(t, q.ends)
+				continue
+			}
 			require.Equal(t, 1, q.ends)
 			require.Equal(t, &transport.DeadError{Rank: victim}, q.Err)
-			require.Equal(t, heard[r], q.at)
+			require.Equal(t, own.heard, q.at)
 		}
-		require.ElementsMatch(t, []*transport.Request{&anybody[r].Request, &others[r].Request}, transport.Pending(w.Comm(r)))
 	}
 
 	// New operations of ranks that know end at once; operations that do not need the dead rank
@@ -76,22 +81,7 @@ func TestLateDetection(t *testing.T) {
 	require.Equal(t, victim, told)
 	w.send(0, transport.Request{Peer: 1, Tag: 1})
 	require.NoError(t, w.Run())
-	require.Equal(t, 1, anybody[1].ends)
-}
-
-// A rank that does not know of the death yet sends to the dead one as to any other.
-func TestSendBeforeDetection(t *testing.T) {
-	w := New(Config{Ranks: 3, Model: cluster, Detect: slowly()})
-	w.Kill(2)
-	short := w.send(0, transport.Request{Peer: 2, Tag: 1})
-	require.Equal(t, 1, short.ends)
-	require.NoError(t, short.Err)
-	require.True(t, w.Comm(0).TrySend(2, -2, 0, 0, nil))
-	long := w.send(0, transport.Request{Peer: 2, Tag: 1, Buf: make([]byte, EagerLimit+1)})
-	require.Zero(t, long.ends)
-	require.NoError(t, w.Run())
-	require.Equal(t, &transport.DeadError{Rank: 2}, long.Err)
-	require.Equal(t, time.Millisecond, long.at)
+	require.Equal(t, 1, ranks[1].anybody.ends)
 }
 
 // Messages of a dead rank that have arrived can be received, even by a rank that knows of the
@@ -227,46 +217,6 @@ func TestDeathOfAReceiver(t *testing.T) {
 	}
 }
 
-// In communicators of some ranks, the dead have their ranks there; communicators that are made
-// later know the earlier deaths.
-func TestDeathsInSubs(t *testing.T) {
-	w := New(Config{Ranks: 5, Model: wild})
-	sub := func(of transport.Comm, seq uint64, members ...int) transport.Comm {
-		c, err := of.Sub(transport.Name{Seq: seq}, members)
-		require.NoError(t, err)
-		return c
-	}
-	first, apart := sub(w.Comm(1), 1, 4, 3, 1), sub(w.Comm(1), 2, 2, 1)
-	var told []int
-	first.Listen(watcher(func(r int) { told = append(told, r) }))
-	apart.Listen(watcher(func(int) { t.Error("no member died") }))
-	r := w.note(1, transport.Request{Peer: 1, Tag: 1})
-	first.Irecv(&r.Request)
-	w.Kill(3)
-	require.NoError(t, w.Run())
-	require.Equal(t, []int{1}, told)
-	require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
-	second := sub(first, 3, 1, 2)
-	second.Listen(watcher(func(r int) { told = append(told, 100+r) }))
-	require.Equal(t, []int{1, 100}, told)
-	r = w.note(1, transport.Request{Peer: 1, Tag: -2})
-	second.Irecv(&r.Request)
-	require.Equal(t, &transport.DeadError{Rank: 0}, r.Err)
-}
-
-// Operations of all members name the lowest dead rank that this rank knows of.
-func TestTwoDeaths(t *testing.T) {
-	for _, order := range [][]int{{1, 2}, {2, 1}} {
-		w := New(Config{Ranks: 4})
-		for _, r := range order {
-			w.Kill(r)
-			require.NoError(t, w.Run())
-		}
-		require.Equal(t, &transport.DeadError{Rank: 1}, w.recv(0, transport.Request{Peer: 3, Tag: -2}).Err)
-		require.Equal(t, &transport.DeadError{Rank: 2}, w.recv(0, transport.Request{Peer: 2, Tag: -2}).Err)
-	}
-}
-
 // A message that arrived before its sender's death was not under way, even if the sender's clock
 // was ahead.
 func TestArrivedBeforeDeath(t *testing.T) {
@@ -281,13 +231,4 @@ func TestArrivedBeforeDeath(t *testing.T) {
 	require.NoError(t, w.Run())
 	require.NoError(t, r.Err)
 	require.Error(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
-}
-
-// Die comes after the rank's earlier actions, even if no event is being handled.
-func TestDieFromOutside(t *testing.T) {
-	w := New(Config{Ranks: 2, Model: cluster})
-	w.send(0, transport.Request{Peer: 1, Tag: 1})
-	w.Comm(0).Die()
-	require.NoError(t, w.Run())
-	require.NoError(t, w.recv(1, transport.Request{Peer: 0, Tag: 1}).Err)
 }

@@ -12,24 +12,25 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// keeper is a Keeper that counts, and lends places that were used before.
+// keeper is a Keeper that counts, and lends places that were used before. Functions that are nil do
+// what is usual.
 type keeper struct {
 	waiting.Nobody
-	// listen returns what Park returns, if it is set; else that is ctx's channel.
-	listen func(context.Context) <-chan struct{}
-	// ended is Ended, if it is set; else that returns ctx's cause.
-	ended func(context.Context) error
+	listen func(context.Context) <-chan struct{} // what Park returns
+	ended  func(context.Context) error
+	decide func(context.Context) error // Verdict
+	looked func()
+	drive  func(s waiting.Sleeper, ended <-chan struct{}) bool // of places
+	over   bool                                                // IsOver
 
 	mu         sync.Mutex
 	places     []*waiting.Place // not in use
 	parked     map[*waiting.Place]bool
-	parks      int
 	watched    int
 	unwatched  int
 	verdict    error // not reported yet
 	unresolved bool  // TryVerdict would block
 	asked      int   // for verdicts
-	looked     func()
 }
 
 func (k *keeper) Look() {
@@ -43,7 +44,6 @@ var _ waiting.Keeper = (*keeper)(nil)
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.parks++
 	var place *waiting.Place
 	if n := len(k.places); n > 0 {
 		place, k.places = k.places[n-1], k.places[:n-1]
@@ -54,6 +54,7 @@ func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 		k.parked = make(map[*waiting.Place]bool)
 	}
 	k.parked[place] = true
+	place.Drive = k.drive
 	if k.listen != nil {
 		return place, k.listen(ctx)
 	}
@@ -83,7 +84,10 @@ func (k *keeper) MayHaveVerdict() bool {
 	return k.verdict != nil || k.unresolved
 }
 
-func (k *keeper) Verdict(context.Context, func() error) error {
+func (k *keeper) Verdict(ctx context.Context, _ func() error) error {
+	if k.decide != nil {
+		return k.decide(ctx)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked++
@@ -101,6 +105,8 @@ func (k *keeper) TryVerdict(func() error) (bool, error) {
 	}
 	return true, k.Verdict(bg, nil)
 }
+
+func (k *keeper) IsOver(error) bool { return k.over }
 
 func (k *keeper) Watch()   { k.mu.Lock(); k.watched++; k.mu.Unlock() }
 func (k *keeper) Unwatch() { k.mu.Lock(); k.unwatched++; k.mu.Unlock() }
@@ -134,31 +140,13 @@ func (commonError) Error() string { return "error of another rank" }
 
 var errCommon = commonError{}
 
+// See TestWaitersAndCompletionRace, too.
 func TestParkAndUnparkAreBalanced(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		run  func(t *testing.T, f *future.Future[int], p *future.Promise[int])
 		left int // futures still watched
 	}{
-		{name: "done before", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			p.Complete(1, nil)
-			require.NoError(t, f.Wait(bg))
-		}},
-		{name: "woken", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			go p.Complete(1, nil)
-			require.NoError(t, f.Wait(bg))
-		}},
-		{name: "woken with a context that may end", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			ctx, cancel := context.WithCancel(bg)
-			defer cancel()
-			go p.Complete(1, nil)
-			require.NoError(t, f.Wait(ctx))
-		}},
-		{name: "context ended", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			for range 3 {
-				require.Equal(t, errLate, f.Wait(ended()))
-			}
-		}},
 		{name: "many wait", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
 			var all sync.WaitGroup
 			for range 5 {
@@ -277,23 +265,15 @@ func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
 	}
 }
 
-func TestAVerdictIsReportedByAWaitThatBlocked(t *testing.T) {
+// This is so for a Wait that has blocked too, and for a panic, which is a result: it neither hides a
+// verdict nor is hidden by one.
+func TestAVerdictComesBeforeAPanic(t *testing.T) {
 	k := new(keeper)
 	f, p := kept[int](k)
 	go func() {
 		k.report(errCommon)
-		p.Complete(7, nil)
+		p.Complete(0, &future.Panicked{Value: 1})
 	}()
-	require.Equal(t, error(errCommon), f.Wait(bg))
-	require.Equal(t, 7, f.MustGet(bg))
-}
-
-// A panic is a result, too: it does not hide a verdict and is not hidden by one.
-func TestAVerdictComesBeforeAPanic(t *testing.T) {
-	k := new(keeper)
-	f, p := kept[int](k)
-	p.Complete(0, &future.Panicked{Value: 1})
-	k.report(errCommon)
 	require.Equal(t, error(errCommon), f.Wait(bg))
 	require.IsType(t, (*future.Panicked)(nil), thrown(func() { _ = f.Wait(bg) }))
 }
@@ -321,90 +301,55 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A verdict interrupts Waits; the operation goes on.
-func TestAKeeperCanEndWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		verdict := make(chan struct{})
-		k := &keeper{
-			listen: func(context.Context) <-chan struct{} { return verdict },
-			ended:  func(context.Context) error { return errCommon },
-		}
-		f, p := kept[int](k)
-		var all sync.WaitGroup
-		for range 5 {
-			all.Go(func() { require.Equal(t, error(errCommon), f.Wait(bg)) })
-		}
-		synctest.Wait()
-		close(verdict)
-		all.Wait()
-		k.balanced(t, 1)
+// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes on
+// in any case.
+func TestAKeeperInterruptsWaits(t *testing.T) {
+	for name, verdict := range map[string]error{"they end": errCommon, "they go on": nil} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { interruptWaits(t, verdict) }) })
+	}
+}
 
+func interruptWaits(t *testing.T, verdict error) {
+	interrupt := make(chan struct{})
+	k := &keeper{listen: func(context.Context) <-chan struct{} { return interrupt }}
+	k.ended = func(context.Context) error {
 		k.mu.Lock()
 		k.listen = nil
 		k.mu.Unlock()
-		all.Go(func() { require.Equal(t, 7, f.MustGet(bg)) })
-		synctest.Wait()
-		p.Complete(7, nil)
-		all.Wait()
-		k.balanced(t, 0)
-	})
-}
-
-// A Keeper whose Ended returns nil makes the Wait go on, with a new Park.
-func TestAKeeperCanLetWaitsGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		verdict := make(chan struct{})
-		listening := true
-		k := new(keeper)
-		k.listen = func(context.Context) <-chan struct{} {
-			if listening {
-				return verdict
-			}
-			return nil
-		}
-		k.ended = func(context.Context) error {
-			k.mu.Lock()
-			listening = false
-			k.mu.Unlock()
-			return nil
-		}
-		f, p := kept[int](k)
-		var all sync.WaitGroup
-		for range 5 {
-			all.Go(func() { require.Equal(t, 7, f.MustGet(bg)) })
-		}
-		synctest.Wait()
-		close(verdict)
-		synctest.Wait() // all wait again
-		done, _ := f.Test()
-		require.False(t, done)
-		p.Complete(7, nil)
-		all.Wait()
-		k.balanced(t, 0)
-	})
+		return verdict
+	}
+	f, p := kept[int](k)
+	errs := make(chan error, 5)
+	for range 5 {
+		go func() { errs <- f.Wait(bg) }()
+	}
+	synctest.Wait()
+	close(interrupt)
+	synctest.Wait()
+	if verdict != nil {
+		require.Len(t, errs, 5)
+		k.balanced(t, 1)
+	}
+	for range len(errs) {
+		require.Equal(t, verdict, <-errs)
+		go func() { errs <- f.Wait(bg) }()
+	}
+	synctest.Wait()
+	require.Empty(t, errs)
+	p.Complete(7, nil)
+	for range 5 {
+		require.NoError(t, <-errs)
+	}
+	k.balanced(t, 0)
 }
 
 // What Verdict may block for is the Wait's context.
 func TestVerdictIsAskedWithTheWaitsContext(t *testing.T) {
-	k := &contextKeeper{}
-	f, p := future.New[int]()
-	waiting.Of(p.Future()).Keep(k)
+	f, p := kept[int](&keeper{unresolved: true, decide: context.Cause})
 	p.Complete(1, nil)
 	require.Equal(t, errLate, f.Wait(ended()))
 	require.NoError(t, f.Wait(bg))
 }
-
-// contextKeeper has a verdict that is pending until ctx ends.
-type contextKeeper struct{ keeper }
-
-func (k *contextKeeper) MayHaveVerdict() bool { return true }
-
-func (k *contextKeeper) Verdict(ctx context.Context, _ func() error) error { return context.Cause(ctx) }
-
-// overKeeper has no error of the party that is not over.
-type overKeeper struct{ *keeper }
-
-func (overKeeper) IsOver(error) bool { return true }
 
 // An error that is over has ended an operation while its Wait asked why the context has ended.
 func TestEndedWhileTheContextEnds(t *testing.T) {
@@ -413,11 +358,12 @@ func TestEndedWhileTheContextEnds(t *testing.T) {
 		"WaitAny": func(ctx context.Context, f *future.Future[int]) error { _, err := future.WaitAny(ctx, f); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, p := future.New[int]()
-			waiting.Of(f).Keep(overKeeper{&keeper{ended: func(context.Context) error {
+			k := &keeper{over: true}
+			f, p := kept[int](k)
+			k.ended = func(context.Context) error {
 				p.Complete(0, errCommon)
 				return context.Canceled
-			}}})
+			}
 			require.Equal(t, errCommon, wait(ended(), f))
 		})
 	}

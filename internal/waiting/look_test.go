@@ -90,12 +90,9 @@ func TestAwaitedBySecond(t *testing.T) {
 
 // describing is a keeper that says in every error which futures were waited for.
 type describing struct {
-	contextKeeper
-	hasVerdict bool
-	names      map[*waiting.Cell]string
+	keeper
+	names map[*waiting.Cell]string
 }
-
-func (k *describing) MayHaveVerdict() bool { return k.hasVerdict }
 
 func (k *describing) Describe(_ context.Context, err error, waited ...*waiting.Cell) error {
 	for _, id := range waited {
@@ -107,7 +104,7 @@ func (k *describing) Describe(_ context.Context, err error, waited ...*waiting.C
 // A keeper that can describes what ends a Wait before its operation, or instead of its
 // result; the result itself it does not see.
 func TestKeeperDescribesErrors(t *testing.T) {
-	k := &describing{names: make(map[*waiting.Cell]string)}
+	k := &describing{keeper{decide: context.Cause}, make(map[*waiting.Cell]string)}
 	a, pa := future.New[int]()
 	b, pb := future.New[string]()
 	waiting.Of(pa.Future()).Keep(k)
@@ -124,13 +121,13 @@ func TestKeeperDescribesErrors(t *testing.T) {
 
 	waiting.Of(pa.Future()).Disturb(fmt.Errorf("goes on"))
 	require.EqualError(t, a.Wait(ended()), "goes on")
-	k.hasVerdict = true
+	k.unresolved = true
 	require.EqualError(t, a.Wait(ended()), "a: "+errLate.Error())
 
 	pa.Complete(0, fmt.Errorf("failed"))
 	pb.Complete("", nil)
 	require.EqualError(t, a.Wait(ended()), "a: "+errLate.Error())
-	k.hasVerdict = false
+	k.unresolved = false
 	require.EqualError(t, a.Wait(bg), "failed")
 	require.NoError(t, b.Wait(bg))
 }
@@ -155,42 +152,18 @@ func TestWaitAnyWaitsForTheVerdict(t *testing.T) {
 
 // The wait for the verdict ends with ctx, too.
 func TestWaitAnyWhereTheVerdictTakesTooLong(t *testing.T) {
-	k := &slowKeeper{}
-	f, p := future.New[int]()
-	waiting.Of(p.Future()).Keep(k)
-	p.Complete(1, nil)
 	ctx, cancel := context.WithCancelCause(bg)
-	k.hurry = func() { cancel(errLate) }
+	f, p := kept[int](&keeper{unresolved: true, decide: func(ctx context.Context) error {
+		cancel(errLate)
+		return context.Cause(ctx)
+	}})
+	p.Complete(1, nil)
 	i, err := future.WaitAny(ctx, f)
 	require.Equal(t, errLate, err)
 	require.Equal(t, -1, i)
 }
 
-// slowKeeper has no verdict before ctx ends.
-type slowKeeper struct {
-	contextKeeper
-	hurry func()
-}
-
-func (k *slowKeeper) TryVerdict(func() error) (bool, error) { return false, nil }
-
-func (k *slowKeeper) Verdict(ctx context.Context, _ func() error) error {
-	k.hurry()
-	return context.Cause(ctx)
-}
-
-// drivingKeeper moves things on while somebody waits for several futures.
-type drivingKeeper struct {
-	*keeper
-	drive func(s waiting.Sleeper, ended <-chan struct{}) bool
-}
-
-func (k drivingKeeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
-	place, ended := k.keeper.Park(ctx)
-	place.Drive = k.drive
-	return place, ended
-}
-
+// A keeper moves things on while somebody waits for several futures.
 func TestWaitAnyDrives(t *testing.T) {
 	ctx, cancel := context.WithCancel(bg)
 	var promises [2]*future.Promise[int]
@@ -223,14 +196,13 @@ func TestWaitAnyDrives(t *testing.T) {
 		}, -1, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
-			party := drivingKeeper{new(keeper), k.drive}
+			ctx := ctx
+			party := &keeper{drive: k.drive}
 			var fs []future.Waiter
 			for i := range promises {
-				promises[i] = new(future.Promise[int])
-				waiting.Of(promises[i].Future()).Keep(party)
-				fs = append(fs, promises[i].Future())
+				f, p := kept[int](party)
+				fs, promises[i] = append(fs, f), p
 			}
-			ctx := ctx
 			if name != "ended" {
 				ctx = bg
 			}

@@ -14,10 +14,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Goroutines wait for the same future with contexts that end at any time, while
-// it is completed: the slot goes from one to another, is given up, and is taken
-// by the completion. Everybody ends with the result or with their own cause, and
-// after that with the result.
+// Goroutines wait for the same future with contexts that end at any time, while it is disturbed and
+// completed: the slot goes from one to another, is given up, and is taken by the completion. Everybody
+// ends with the result, a disturbance or their own cause, and after that with the result.
 func TestWaitersAndCompletionRace(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -34,9 +33,12 @@ func TestWaitersAndCompletionRace(t *testing.T) {
 				for range 1 + r.IntN(4) {
 					raceOneWaiter(t, &all, f, i, r.IntN(6), r.IntN(20), r.IntN(20))
 				}
-				yields := r.IntN(20)
+				yields, disturbances := r.IntN(20), r.IntN(4)
 				all.Go(func() {
 					yield(yields)
+					for k := range disturbances {
+						waiting.Of(f).Disturb([]error{errDisturbed, nil}[k%2])
+					}
 					p.Complete(i, nil)
 				})
 				all.Wait()
@@ -77,8 +79,8 @@ func raceOneWaiter(t *testing.T, all *sync.WaitGroup, f *future.Future[int], wan
 			})
 		}
 		v, err := f.Get(ctx)
-		if err != nil {
-			require.Equal(t, cause, err)
+		for err != nil {
+			require.Contains(t, []error{cause, errDisturbed}, err)
 			require.Zero(t, v)
 			v, err = f.Get(bg)
 		}

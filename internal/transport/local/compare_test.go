@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,116 +37,74 @@ func block(ranks []*Comm) {
 	}
 }
 
+// What ranks do, one after another.
+type step = func(ranks []*Comm)
+
+func calls(rank int, words ...signature.Word) step {
+	return func(ranks []*Comm) {
+		for _, w := range words {
+			ranks[rank].Call(ranks[rank].Epoch(), w)
+		}
+	}
+}
+
+func waits(rank int, w signature.Word, peer int) step {
+	return func(ranks []*Comm) { waitIn(ranks[rank], w, peer) }
+}
+
+// recvs has a rank wait for a message of its first call, a barrier; sends has it send one.
+func recvs(rank, peer int) step {
+	return func(ranks []*Comm) {
+		start(ranks[rank], ranks[rank].Irecv, transport.Request{Peer: peer, Tag: transport.CollectiveTag(1), Signature: barrier})
+	}
+}
+
+func sends(rank, peer int) step {
+	return func(ranks []*Comm) {
+		start(ranks[rank], ranks[rank].Isend, transport.Request{Buf: make([]byte, EagerLimit+1), Peer: peer, Tag: transport.CollectiveTag(1), Signature: barrier})
+	}
+}
+
+// later is what happens when the program has blocked for long.
+func later(ranks []*Comm) {
+	block(ranks)
+	time.Sleep(time.Hour)
+}
+
 // Of three ranks, exactly those are halted that wait for a rank that has made another call in
 // the same place. No timer is left afterwards.
 func TestComparison(t *testing.T) {
+	err := errors.New("an error")
 	for _, test := range []struct {
 		name string
-		do   func(t *testing.T, ranks []*Comm)
+		do   []step
 		want []int // the ranks that are halted
 	}{
-		{"each waits for the other", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], reduce, 0)
-		}, []int{0, 1}},
-		{"round a ring", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 2)
-			waitIn(ranks[2], reduce, 0)
-		}, []int{1, 2}},
-		{"the peer waits for nothing", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, reduce)
-		}, []int{0}},
-		{"one of several peers", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			for peer := 1; peer < 3; peer++ {
-				start(ranks[0], ranks[0].Irecv, transport.Request{Peer: peer, Tag: tag, Signature: barrier})
-			}
-			ranks[1].Call(0, barrier)
-			ranks[2].Call(0, reduce)
-		}, []int{0}},
-		{"in an earlier call", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[0].Call(0, barrier)
-			for _, w := range []signature.Word{reduce, barrier, barrier} {
-				ranks[1].Call(0, w)
-			}
-		}, []int{0}},
-		{"an agreement of all", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, all)
-			waitIn(ranks[1], barrier, all)
-			waitIn(ranks[2], reduce, 0)
-		}, []int{0, 1, 2}},
-		{"the peer comes later", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			block(ranks)
-			time.Sleep(time.Hour)
-			ranks[1].Call(0, reduce)
-		}, []int{0}},
-		{"the wait comes later", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			ranks[1].Call(0, reduce)
-			block(ranks)
-			time.Sleep(time.Hour)
-			start(ranks[0], ranks[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
-		}, []int{0}},
-		{"the same call", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 0)
-		}, nil},
-		{"a bad call, directly or not", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			waitIn(ranks[1], barrier, 2)
-			ranks[2].Call(0, refused)
-		}, []int{0, 1}},
-		{"to send to a bad call", func(_ *testing.T, ranks []*Comm) {
-			tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
-			start(ranks[0], ranks[0].Isend, transport.Request{Buf: make([]byte, EagerLimit+1), Peer: 1, Tag: tag, Signature: barrier})
-			ranks[1].Call(0, refused)
-		}, []int{0}},
-		{"the peer has not come", func(_ *testing.T, ranks []*Comm) {
-			ranks[0].Call(0, barrier)
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, barrier)
-		}, nil},
-		{"the peer's call is forgotten", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			for range 9 {
-				ranks[1].Call(0, reduce)
-			}
-		}, nil},
-		{"the peer is in the next epoch", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Advance(0, errors.New("an error"))
-			ranks[1].Call(ranks[1].Epoch(), reduce)
-		}, nil},
-		{"the peer has been revoked", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Revoke(errors.New("an error"))
-			ranks[1].Call(0, reduce)
-		}, nil},
-		{"the peer has been halted", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].halt(&transport.MismatchError{})
-			ranks[1].Call(0, reduce)
-		}, []int{0, 1}},
-		{"a member has died", func(_ *testing.T, ranks []*Comm) {
-			waitIn(ranks[0], barrier, all)
-			ranks[2].Die()
-			ranks[1].Call(0, reduce)
-		}, nil},
-		{"from point to point", func(_ *testing.T, ranks []*Comm) {
-			ranks[0].Call(0, barrier)
-			recv(ranks[0], 1, nil)
-			ranks[1].Call(0, reduce)
-		}, nil},
+		{"each waits for the other", []step{waits(0, barrier, 1), waits(1, reduce, 0)}, []int{0, 1}},
+		{"round a ring", []step{waits(0, barrier, 1), waits(1, barrier, 2), waits(2, reduce, 0)}, []int{1, 2}},
+		{"the peer waits for nothing", []step{waits(0, barrier, 1), calls(1, reduce)}, []int{0}},
+		{"one of several peers", []step{waits(0, barrier, 1), recvs(0, 2), calls(1, barrier), calls(2, reduce)}, []int{0}},
+		{"in an earlier call", []step{waits(0, barrier, 1), calls(0, barrier), calls(1, reduce, barrier, barrier)}, []int{0}},
+		{"an agreement of all", []step{waits(0, barrier, all), waits(1, barrier, all), waits(2, reduce, 0)}, []int{0, 1, 2}},
+		{"the peer comes later", []step{waits(0, barrier, 1), later, calls(1, reduce)}, []int{0}},
+		{"the wait comes later", []step{calls(0, barrier), calls(1, reduce), later, recvs(0, 1)}, []int{0}},
+		{"the same call", []step{waits(0, barrier, 1), waits(1, barrier, 0)}, nil},
+		{"a bad call, directly or not", []step{waits(0, barrier, 1), waits(1, barrier, 2), calls(2, refused)}, []int{0, 1}},
+		{"to send to a bad call", []step{calls(0, barrier), sends(0, 1), calls(1, refused)}, []int{0}},
+		{"the peer has not come", []step{calls(0, barrier), waits(0, barrier, 1), calls(1, barrier)}, nil},
+		{"the peer's call is forgotten", []step{waits(0, barrier, 1), calls(1, slices.Repeat([]signature.Word{reduce}, 9)...)}, nil},
+		{"the peer is in the next epoch", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].Advance(0, err) }, calls(1, reduce)}, nil},
+		{"the peer has been revoked", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].Revoke(err) }, calls(1, reduce)}, nil},
+		{"the peer has been halted", []step{waits(0, barrier, 1), func(ranks []*Comm) { ranks[1].halt(&transport.MismatchError{}) }, calls(1, reduce)}, []int{0, 1}},
+		{"a member has died", []step{waits(0, barrier, all), func(ranks []*Comm) { ranks[2].Die() }, calls(1, reduce)}, nil},
+		{"from point to point", []step{calls(0, barrier), func(ranks []*Comm) { recv(ranks[0], 1, nil) }, calls(1, reduce)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ranks := NewMortal(3)
-				test.do(t, ranks)
-				block(ranks)
+				for _, do := range append(test.do, block) {
+					do(ranks)
+				}
 				time.Sleep(comparePeriod)
 				synctest.Wait()
 				var halted []int
@@ -162,49 +121,41 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// A halted rank's request ends with both calls. Nothing is locked when it ends.
-func TestWhatAComparisonSays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ranks := New(2)
-		n := waitIn(ranks[0], barrier, 1)
-		ranks[1].Call(0, reduce)
-		block(ranks)
-		time.Sleep(comparePeriod)
-		synctest.Wait()
-		require.Equal(t, 1, n.ends)
-		require.False(t, n.locked)
-		require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, n.Err)
-	})
-}
-
-// Comparisons take at most a hundredth of the time, no matter how many ranks there are.
-func TestComparisonsThatTakeLong(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ranks := New(2)
-		ranks[0].comm.compare.took = [2]time.Duration{time.Second, time.Second}
-		waitIn(ranks[0], barrier, 1)
-		ranks[1].Call(0, reduce)
-		block(ranks)
-		time.Sleep(99 * time.Second)
-		require.NoError(t, ranks[0].Mismatch())
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Error(t, ranks[0].Mismatch())
-	})
-}
-
-// If the process was stopped in one comparison, the next one is not late.
-func TestAComparisonIsStopped(t *testing.T) {
-	for _, took := range [][2]time.Duration{{0, time.Hour}, {time.Hour, 0}} {
-		synctest.Test(t, func(t *testing.T) {
-			ranks := New(2)
-			ranks[0].comm.compare.took = took
-			waitIn(ranks[0], barrier, 1)
-			ranks[1].Call(0, reduce)
-			block(ranks)
-			time.Sleep(comparePeriod)
-			synctest.Wait()
-			require.Error(t, ranks[0].Mismatch())
+// Calls are compared when a program blocks or ends. Comparisons take at most a hundredth of the time,
+// no matter how many ranks there are; but if the process was stopped in one, the next is not late. A
+// halted rank's request ends with both calls, and with nothing locked.
+func TestWhenCallsAreCompared(t *testing.T) {
+	blocks := func(ranks []*Comm) { ranks[1].Look() }
+	for _, test := range []struct {
+		name  string
+		took  [2]time.Duration // by the last comparisons
+		do    func(ranks []*Comm)
+		after time.Duration
+		want  bool
+	}{
+		{"calls", [2]time.Duration{}, func([]*Comm) {}, comparePeriod, false},
+		{"and one blocks", [2]time.Duration{}, blocks, comparePeriod, true},
+		{"and one ends", [2]time.Duration{}, func(ranks []*Comm) { ranks[1].Leave(false) }, comparePeriod, true},
+		{"too early for the next", [2]time.Duration{time.Second, time.Second}, blocks, 99 * time.Second, false},
+		{"in time for the next", [2]time.Duration{time.Second, time.Second}, blocks, 100 * time.Second, true},
+		{"stopped in the last", [2]time.Duration{0, time.Hour}, blocks, comparePeriod, true},
+		{"stopped in the last but one", [2]time.Duration{time.Hour, 0}, blocks, comparePeriod, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ranks := New(2)
+				ranks[0].comm.compare.took = test.took
+				n := waitIn(ranks[0], barrier, 1)
+				ranks[1].Call(0, reduce)
+				test.do(ranks)
+				time.Sleep(test.after)
+				synctest.Wait()
+				require.Equal(t, test.want, n.ends == 1)
+				if test.want {
+					require.False(t, n.locked)
+					require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, n.Err)
+				}
+			})
 		})
 	}
 }
@@ -223,31 +174,6 @@ func TestStop(t *testing.T) {
 		require.False(t, ranks[0].comm.due.Load())
 		ranks[1].Stop()
 	})
-}
-
-// There is no timer before a program blocks or ends.
-func TestWhenCallsAreCompared(t *testing.T) {
-	for _, test := range []struct {
-		name string
-		do   func(ranks []*Comm)
-		want bool
-	}{
-		{"calls", func([]*Comm) {}, false},
-		{"and one blocks", func(ranks []*Comm) { ranks[1].Look() }, true},
-		{"and one ends", func(ranks []*Comm) { ranks[1].Leave(false) }, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ranks := New(2)
-				n := waitIn(ranks[0], barrier, 1)
-				ranks[1].Call(0, reduce)
-				test.do(ranks)
-				time.Sleep(comparePeriod)
-				synctest.Wait()
-				require.Equal(t, test.want, n.ends == 1)
-			})
-		})
-	}
 }
 
 // What changes during a comparison is compared next, if a program blocks meanwhile.

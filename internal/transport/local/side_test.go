@@ -137,25 +137,20 @@ func TestAdvanceLeavesSendsOfTheNewEpoch(t *testing.T) {
 
 // Shared bytes are handed over, not copied, whether the send or the receive comes first.
 func TestTakeGetsTheSendersArray(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.Shared, transport.Shared | transport.Synchronous} {
-		for _, size := range []int{1, EagerLimit, 1 << 20} {
-			for _, posted := range []bool{true, false} {
-				ranks := New(2)
-				buf := make([]byte, size)
-				take := transport.Request{Peer: 0, Tag: 1, Take: true}
-				var r *request
-				if posted {
-					r = start(ranks[1], ranks[1].Irecv, take)
-					send(ranks[0], 1, buf, mode)
-				} else {
-					send(ranks[0], 1, buf, mode)
-					r = start(ranks[1], ranks[1].Irecv, take)
-				}
-				require.Equal(t, 1, r.ends)
-				require.Len(t, r.Buf, size)
-				require.Same(t, unsafe.SliceData(buf), unsafe.SliceData(r.Buf))
-			}
+	for k := range 2 * 3 * 2 {
+		mode := []transport.Mode{transport.Shared, transport.Shared | transport.Synchronous}[k%2]
+		buf := make([]byte, []int{1, EagerLimit, 1 << 20}[k/2%3])
+		ranks := New(2)
+		if k < 6 {
+			send(ranks[0], 1, buf, mode)
 		}
+		r := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: 1, Take: true})
+		if k >= 6 {
+			send(ranks[0], 1, buf, mode)
+		}
+		require.Equal(t, 1, r.ends)
+		require.Len(t, r.Buf, len(buf))
+		require.Same(t, unsafe.SliceData(buf), unsafe.SliceData(r.Buf))
 	}
 }
 
@@ -191,99 +186,45 @@ func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
 }
 
+// A communicator forgets those derived from it when all members have made them, or have had an error.
 func TestSubsAreForgotten(t *testing.T) {
 	const n = 4
 	cause := errors.New("an error")
-	name := func(ranks []*Comm, seq uint64) transport.Name {
-		return transport.Name{Epoch: ranks[0].Epoch(), Seq: seq}
-	}
-	makeSub := func(c *Comm, name transport.Name, members []int) *Comm {
-		made, err := c.Sub(name, members)
+	ranks := New(n)
+	subs := func() int { return len(ranks[0].comm.subs) }
+	makeSub := func(c *Comm, e transport.Epoch, seq uint64, members []int) *communicator {
+		made, err := c.Sub(transport.Name{Epoch: e, Seq: seq}, members)
 		require.NoError(t, err)
-		return made.(*Comm)
+		return made.(*Comm).comm
 	}
-
-	t.Run("when all members made it", func(t *testing.T) {
-		ranks := New(n)
-		for seq := range uint64(3) {
-			for _, c := range ranks {
-				makeSub(c, name(ranks, seq), nil)
-			}
-			for _, member := range []int{2, 0} {
-				makeSub(ranks[member], name(ranks, seq+10), []int{0, 2})
-			}
-		}
-		require.Empty(t, ranks[0].comm.subs)
-	})
-	t.Run("when those that did not have had an error", func(t *testing.T) {
-		ranks := New(n)
-		old := name(ranks, 1)
-		first := makeSub(ranks[0], old, nil)
-		part := makeSub(ranks[0], name(ranks, 2), []int{0, 2})
-		ranks[0].Advance(0, cause)
-		ranks[1].Advance(0, cause)
-		ranks[1].Advance(0, cause) // is not counted twice
-		require.Len(t, ranks[0].comm.subs, 2)
-		require.Same(t, first.comm, makeSub(ranks[2], old, nil).comm)
-		require.Same(t, part.comm, makeSub(ranks[2], name(ranks[2:], 2), []int{0, 2}).comm)
-		require.Len(t, ranks[0].comm.subs, 1)
-		ranks[2].Advance(0, cause)
-		require.Len(t, ranks[0].comm.subs, 1)
-		ranks[3].Advance(0, cause)
-		require.Empty(t, ranks[0].comm.subs)
-	})
-	t.Run("but not by the error of another family", func(t *testing.T) {
-		ranks := New(n)
-		sub := makeSub(ranks[0], name(ranks, 1), nil)
-		makeSub(sub, name(ranks, 1), nil)
-		for _, c := range ranks {
-			c.Advance(0, cause)
-		}
-		require.Empty(t, ranks[0].comm.subs)
-		require.Len(t, sub.comm.subs, 1)
-	})
-	t.Run("one made too late, at the next error", func(t *testing.T) {
-		ranks := New(n)
-		old := name(ranks, 1)
-		for _, c := range ranks {
-			c.Advance(0, cause)
-		}
-		makeSub(ranks[0], old, nil)
-		for _, c := range ranks {
-			c.Advance(0, cause)
-		}
-		require.Empty(t, ranks[0].comm.subs)
-	})
-}
-
-// Both ends of a match agree: a send has no error if and only if its receive has none, no
-// matter how many errors come in between.
-func TestAdvanceNeverSplitsAMatch(t *testing.T) {
-	cause := errors.New("an error")
-	outcomes := make(map[bool]int)
-	for round := range 3000 {
-		size := []int{1, 2 * EagerLimit}[round%2]
-		ranks := New(2)
-		var s, r *request
-		var all sync.WaitGroup
-		for _, f := range []func(){
-			func() { s = send(ranks[0], 1, make([]byte, size), transport.Synchronous) },
-			func() { r = recv(ranks[1], 0, make([]byte, size)) },
-			func() { ranks[0].Advance(0, cause) },
-			func() { ranks[1].Advance(0, cause) },
-		} {
-			all.Go(f)
-		}
-		all.Wait()
-		for _, c := range ranks { // one started in the new epoch may wait there
-			c.Advance(0, cause)
-		}
-		require.Equal(t, 1, s.ends)
-		require.Equal(t, 1, r.ends)
-		require.Equal(t, s.Err, r.Err)
-		outcomes[s.Err == nil]++
+	for _, c := range ranks {
+		makeSub(c, 0, 1, nil)
 	}
-	t.Logf("matched: %d, ended: %d", outcomes[true], outcomes[false])
+	for _, member := range []int{2, 0} {
+		makeSub(ranks[member], 0, 2, []int{0, 2})
+	}
+	require.Zero(t, subs())
+
+	all, part := makeSub(ranks[0], 0, 3, nil), makeSub(ranks[0], 0, 4, []int{0, 2})
+	makeSub(&all.sides[0], 0, 1, nil)
+	ranks[0].Advance(0, cause)
+	ranks[1].Advance(0, cause)
+	ranks[1].Advance(0, cause) // is not counted twice
+	require.Equal(t, 2, subs())
+	require.Same(t, all, makeSub(ranks[2], 0, 3, nil))
+	require.Same(t, part, makeSub(ranks[2], 0, 4, []int{0, 2}))
+	require.Equal(t, 1, subs())
+	ranks[2].Advance(0, cause)
+	require.Equal(t, 1, subs())
+	ranks[3].Advance(0, cause)
+	require.Zero(t, subs())
+	require.Len(t, all.subs, 1, "the error of another family")
+
+	makeSub(ranks[0], 0, 5, nil) // too late: it is forgotten at the next error
+	for _, c := range ranks {
+		c.Advance(0, cause)
+	}
+	require.Zero(t, subs())
 }
 
 // An error gives the program the buffers of what was pending. So a rank is not quiet while another

@@ -328,8 +328,7 @@ func TestAnyPacketIsASignOfLife(t *testing.T) {
 	m.fenced(1)
 }
 
-// All processes of a machine that stands still are dead: when they go on, they are told, and
-// end.
+// All processes of a machine that stands still are dead: when they go on, they are told, and end.
 func TestStoppedMachineIsFenced(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
 	waits := recv(m.jobs[3].world, 0, 0)
@@ -447,16 +446,6 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// A machine that is not heard, but hears, is told that it is dead, and ends at once.
-func TestCutOneWay(t *testing.T) {
-	m := startMachines(t, 0, 0, 0, 1, 1)
-	m.cut(false, 3, 4)
-	m.pass(long(2))
-	m.fenced(3, 4)
-	m.holds(all(3), 3, 4)
-	m.works(all(3)...)
-}
-
 // In the ring those of a machine are apart: if machines have as many processes, in turn; and
 // one that has more than all others has these spread among its own.
 func TestAround(t *testing.T) {
@@ -507,19 +496,4 @@ func TestGarbageForHearts(t *testing.T) {
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
 	_, err := newHeart(none, nil, detector.Config{}, func() time.Duration { return 0 })
 	require.Error(t, err)
-}
-
-// The last process pings all others: machines that fall silent are dead to all within one timeout,
-// and when the last one itself is gone the next one pings.
-func TestPings(t *testing.T) {
-	pings := usual
-	pings.Ping = true
-	m := startDetecting(t, pings, 0, 0, 1, 1, 2, 2, 3, 3)
-	m.end(2, 3, 4, 5) // two machines at once
-	m.pass(usual.Timeout + 2*usual.Period)
-	m.holds([]int{0, 1, 6, 7}, 2, 3, 4, 5)
-	m.end(6, 7)
-	m.pass(4 * long(2)) // the ring's timeout
-	m.holds(all(2), 2, 3, 4, 5, 6, 7)
-	m.works(all(2)...)
 }

@@ -25,6 +25,15 @@ func starts(begin func(*transport.Request), peer int, buf []byte) *request {
 	return r.start(begin)
 }
 
+// exchanged checks that a message has been sent and received.
+func exchanged(t *testing.T, send, recv *request, want []byte) {
+	t.Helper()
+	require.True(t, send.ended() && recv.ended())
+	require.NoError(t, send.Err)
+	require.NoError(t, recv.Err)
+	require.True(t, bytes.Equal(want, recv.Buf))
+}
+
 // A long message is read from the sender's memory. If this is not possible the sender sends it.
 func TestPull(t *testing.T) {
 	for _, test := range []struct {
@@ -40,19 +49,16 @@ func TestPull(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, ring := pair(false)
-			sent, got := text(1), make([]byte, len(text(1)))
+			sent := text(1)
 			s := starts(c[0].Isend, 1, sent)
 			settle(c[1])
 			c[1].DropIf(func(n *match.Node[arrival]) bool {
 				test.spoil(c[0], n.Of.bytes)
 				return false
 			})
-			r := starts(c[1].Irecv, 0, got)
+			r := starts(c[1].Irecv, 0, make([]byte, len(sent)))
 			settle(c[:]...)
-			require.True(t, s.ended() && r.ended())
-			require.NoError(t, s.Err)
-			require.NoError(t, r.Err)
-			require.True(t, bytes.Equal(sent, got))
+			exchanged(t, s, r, text(1))
 			require.Equal(t, test.sends, passed(ring, sent), "through the ring")
 			require.Equal(t, test.hidden, c[1].e.out[0].hidden)
 			require.Empty(t, c[1].e.pulls)
@@ -67,11 +73,11 @@ func TestPull(t *testing.T) {
 func TestPullOfWhatIsTakenBack(t *testing.T) {
 	for _, late := range []bool{false, true} { // the receiver finds the offer before the packet that takes it back
 		c, _ := pair(false)
-		sent, got := text(1), make([]byte, len(text(1)))
+		sent := text(1)
 		s := starts(c[0].Isend, 1, sent)
 		var r *request
 		receive := func() {
-			r = starts(c[1].Irecv, 0, got)
+			r = starts(c[1].Irecv, 0, make([]byte, len(sent)))
 			require.Len(t, c[1].e.pulls, 1)
 		}
 		if !late {
@@ -87,23 +93,18 @@ func TestPullOfWhatIsTakenBack(t *testing.T) {
 		require.False(t, r.ended())
 		s = starts(c[0].Isend, 1, sent)
 		settle(c[:]...)
-		require.True(t, s.ended() && r.ended())
-		require.NoError(t, r.Err)
-		require.True(t, bytes.Equal(text(7), got))
+		exchanged(t, s, r, text(7))
 	}
 	for turns := 1; turns < 5; turns++ { // the fourth reads the rest
 		c, _ := pair(false)
-		got := make([]byte, len(text(1)))
 		s := starts(c[0].Isend, 1, text(1))
-		r := starts(c[1].Irecv, 0, got)
+		r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
 		for range turns {
 			c[1].e.progress(1)
 		}
 		require.False(t, c[0].Cancel(&s.Request))
 		settle(c[:]...)
-		require.True(t, s.ended() && r.ended())
-		require.NoError(t, s.Err)
-		require.True(t, bytes.Equal(text(1), got))
+		exchanged(t, s, r, text(1))
 	}
 }
 
@@ -123,9 +124,7 @@ func TestAdvanceOfWhatIsRead(t *testing.T) {
 		c[1].e.progress(1)
 	}
 	<-over
-	require.NoError(t, s.Err)
-	require.NoError(t, r.Err)
-	require.True(t, bytes.Equal(text(1), r.Buf))
+	exchanged(t, s, r, text(1))
 }
 
 // If one of the processes dies while the receiver reads, the other's request ends, and nothing uses
@@ -174,14 +173,13 @@ func TestPullWithoutAPlace(t *testing.T) {
 		settle(c[:]...)
 	}
 	for i, r := range receives {
-		require.True(t, r.ended() && sends[i].ended())
-		require.True(t, bytes.Equal(text(byte(i))[:Pullable], r.Buf))
+		exchanged(t, sends[i], r, text(byte(i))[:Pullable])
 	}
 	require.True(t, passed(ring, text(99)))
 	last := bytes.Repeat([]byte{1}, Pullable)
-	s, r := starts(c[0].Isend, 1, last), starts(c[1].Irecv, 0, text(0))
+	s, r := starts(c[0].Isend, 1, last), starts(c[1].Irecv, 0, make([]byte, Pullable))
 	settle(c[:]...)
-	require.True(t, s.ended() && r.ended())
+	exchanged(t, s, r, last)
 	require.False(t, passed(ring, last), "the places are free again")
 }
 
