@@ -49,7 +49,7 @@ var marks = []mark{
 
 // Lengths in pixels.
 const (
-	width      = 1160
+	width      = 840 // what README has room for on GitHub
 	left       = 150 // for the names of tracks
 	right      = 30
 	trackHigh  = 66
