@@ -232,7 +232,7 @@ func TestReplaceRefused(t *testing.T) {
 	}))
 }
 
-// Without spares Replace is what it is with none left; the black channel has none.
+// Without spares Replace is what it is with none left.
 func TestReplaceWithoutSpares(t *testing.T) {
 	oneProcess(t)
 	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
@@ -246,12 +246,6 @@ func TestReplaceWithoutSpares(t *testing.T) {
 		small := c.Shrink().MustGet(ctx)
 		return small.Barrier().Wait(ctx)
 	}))
-	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		if _, err := world.Replace().Get(ctx); !errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("Replace: %v", err)
-		}
-		return nil
-	}, mpicx.WithSpares(2), hook.Backend[mpicx.Option]("blackchannel")))
 }
 
 // recovering is a program that goes on at full strength as long as there are spares, and then

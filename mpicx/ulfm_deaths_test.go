@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -148,43 +147,6 @@ func TestH2Propagate(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A soft error on a communicator of which a rank has died is a corruption.
-func TestSoftErrorFindsTheDead(t *testing.T) {
-	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		switch world.Rank() {
-		case 2:
-			mpicxtest.Die(world)
-		case 0:
-			return corruptedBy(world.SignalError(ctx, 5), 2)
-		}
-		return corruptedBy(mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx), 2)
-	})
-}
-
-// A death while communicators are made gives every survivor an error or none.
-func TestDeathWhileSplitting(t *testing.T) {
-	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 3 {
-			world.Split(0, 0)
-			mpicxtest.Die(world)
-		}
-		_, err := world.Split(0, 0).Get(ctx)
-		flag := 0
-		if err == nil {
-			flag = 1
-		}
-		world.AckFailed(len(world.Failed()))
-		agreed, agreeErr := world.Agree(flag).Get(ctx)
-		if f, ok := errors.AsType[*mpicx.ProcFailedError](agreeErr); ok {
-			agreed = f.Flag
-		}
-		if agreed != flag {
-			return fmt.Errorf("agreed on %d, but here %w", agreed, err)
-		}
-		return nil
-	})
 }
 
 // A death corrupts the communicator that it was met on, and those made of it that
