@@ -186,43 +186,6 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 	})
 }
 
-// An error of a Try that this rank has left with nil is not one of an inner call of its
-// next Try: that returns what all ranks have, and tells them nothing of its own.
-func TestTryAfterATry(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		left, lost := make(chan struct{}), errors.New("lost")
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			var told error
-			err := world.Try(ctx, func(ctx context.Context) error {
-				told = world.Try(ctx, func(context.Context) error {
-					if world.Rank() == 0 {
-						<-left
-						return lost
-					}
-					return nil
-				})
-				return nil
-			})
-			if err != nil {
-				return fmt.Errorf("the first Try: %w", err)
-			}
-			if world.Rank() == 1 {
-				if told != nil {
-					return fmt.Errorf("the inner Try: %w", told)
-				}
-				told = world.Try(ctx, func(ctx context.Context) error {
-					close(left)
-					<-ctx.Done()
-					return ctx.Err()
-				})
-			}
-			mpicx.Throw(messagesAre(told, lost.Error()))
-			return world.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(2), backend))
-	})
-}
-
 // The context of a TryAll that ends while the votes are counted ends it at all ranks or at none.
 func TestTryAllWhoseContextEnds(t *testing.T) {
 	oneProcess(t)
@@ -447,6 +410,50 @@ func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
 					}, backend)
 				}
 			})
+		}
+	})
+}
+
+// A rank's error is in the round that its Try has decided on, though another goroutine of the rank
+// may consent to the end of that round at any moment.
+func TestInnerTryInAGoroutine(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		for range 100 {
+			var told [2][2]string
+			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				me := world.Rank()
+				never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
+				for k := range 2 {
+					err := world.TryAll(ctx, func(ctx context.Context) error {
+						if me == k {
+							return world.Signal(ctx, fmt.Errorf("signal %d", k))
+						}
+						inner := make(chan error)
+						go func() {
+							inner <- world.Try(ctx, func(ctx context.Context) error {
+								if k == 0 {
+									return fmt.Errorf("inner %d", me)
+								}
+								return never(ctx)
+							})
+						}()
+						if k == 1 {
+							<-inner
+							return errors.New("own")
+						}
+						err := never(ctx)
+						<-inner
+						return err
+					})
+					p, _ := errors.AsType[*mpicx.PropagatedError](err)
+					told[k][me] = fmt.Sprint(p.Failures)
+				}
+				return nil
+			}, mpicx.WithRanks(2), backend))
+			for k := range told {
+				require.Equal(t, told[k][0], told[k][1], "TryAll %d", k)
+			}
 		}
 	})
 }

@@ -92,25 +92,6 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 	})
 }
 
-// TryAll: nobody leaves with nil while another fails.
-func TestTryAll(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		for round := range 10 {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				if world.Rank() == round%4 {
-					settle()
-					return &placeError{world.Rank(), round}
-				}
-				return nil // at once
-			})
-			mpicx.Throw(propagated(err, 100+round))
-			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil }))
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 // Ranks that only poll take part in resolving.
 func TestPolling(t *testing.T) {
 	fakeTime(t)
@@ -402,37 +383,6 @@ func TestP1WhateverWasPending(t *testing.T) {
 			})
 		}
 	}
-}
-
-// P4: a future that was done keeps its result; one that was pending ends with the
-// verdict, its buffer free: see also TestF4.
-func TestP4DoneKeepsPendingEnds(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		me, peer := world.Rank(), 1-world.Rank()
-		got := []int{0}
-		done := mpicx.Recv(world, got, peer, 1)
-		mpicx.Send(world, []int{5 + peer}, peer, 1).MustWait(ctx)
-		<-done.Done()
-		pending := mpicx.Recv(world, []int{0}, peer, 2)
-		if me == 0 {
-			world.Barrier().MustWait(ctx)
-			mpicx.Throw(propagated(world.SignalError(ctx, 3), 3))
-		} else {
-			if err := world.Barrier().Wait(ctx); err == nil {
-				err = pending.Wait(ctx)
-				mpicx.Throw(propagated(err, 3))
-			}
-		}
-		for range 3 {
-			if s, err := done.Get(ctx); err != nil || s.Count != 1 || s.Source != peer || got[0] != 5+me {
-				return fmt.Errorf("done: %v %v %v", s, err, got)
-			}
-			if isDone, err := pending.Test(); !isDone || propagated(err, 3) != nil {
-				return fmt.Errorf("pending: %v %v", isDone, err)
-			}
-		}
-		return nil
-	})
 }
 
 // P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a
