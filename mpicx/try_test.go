@@ -301,7 +301,7 @@ func TestP6Messages(t *testing.T) {
 			me := world.Rank()
 			part := world.Split(me%2, 0).MustGet(ctx)
 			setUp := sent[me].Load() // with the ULFM backend, all agree that all have one
-			err := world.Guard(ctx, func(ctx context.Context) error {
+			mpicx.Throw(world.Guard(ctx, func(ctx context.Context) error {
 				return world.Try(ctx, func(ctx context.Context) error {
 					for range 3 {
 						mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
@@ -311,17 +311,12 @@ func TestP6Messages(t *testing.T) {
 					}
 					return part.Close(ctx)
 				})
-			})
-			if err != nil {
-				return err
-			}
-			s := sent[me].Load() - setUp
-			if s != 0 {
+			}))
+			if s := sent[me].Load() - setUp; s != 0 {
 				return fmt.Errorf("rank %d of %d sent %d messages on error channels, without an error", me, n, s)
 			}
-			if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil { // all have looked
-				return err
-			}
+			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil })) // all have looked
+			var err error
 			if me == n/3 {
 				err = world.SignalError(ctx, 1)
 			} else {
