@@ -121,40 +121,6 @@ func TestRepairInAnEndedContext(t *testing.T) {
 	})
 }
 
-// Every Wait with the scope's context ends with the scope's error, on whichever communicator. One
-// with the context outside goes on.
-func TestWaitsAfterTheErrorIsTold(t *testing.T) {
-	oneProcess(t)
-	for _, tellsA := range []bool{false, true} {
-		inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
-			a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
-			outer := ctx
-			err := a.Try(ctx, func(ctx context.Context) error {
-				if w.Rank() == 0 {
-					return errors.New("lost")
-				}
-				<-ctx.Done()
-				told := b
-				if tellsA {
-					told = a
-				}
-				assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
-				assert.ErrorAs(t, mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx), new(*mpicx.PropagatedError))
-				assert.NoError(t, mpicx.Recv(b, make([]byte, 1), 0, 7).Wait(outer))
-				return nil
-			})
-			assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
-			if w.Rank() == 0 {
-				time.Sleep(time.Second)
-				for _, tag := range map[bool][]int{false: {9, 8, 7}, true: {8, 7}}[tellsA] { // what stays pending needs this rank
-					mpicx.Send(b, make([]byte, 1), 1, tag).MustWait(ctx)
-				}
-			}
-			return nil
-		})
-	}
-}
-
 // An error ends the context of a Try inside of one whose own has ended, and was told: the
 // Waits that go on there hear of it.
 func TestErrorsInsideOfAnEndedContext(t *testing.T) {
