@@ -119,25 +119,6 @@ func TestSendrecv(t *testing.T) {
 	}
 }
 
-func TestSendrecvBadArguments(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		one := []int{1}
-		for want, f := range map[string]interface{ Wait(context.Context) error }{
-			"Sendrecv: rank 2 of world, expected 0 to 1 or ProcNull":            mpicx.Sendrecv(world, one, 2, 0, one, 0, 0),
-			"Sendrecv: rank -1 of world, expected 0 to 1 or ProcNull":           mpicx.Sendrecv(world, one, mpicx.AnySource, 0, one, 0, 0),
-			"Sendrecv: rank 3 of world, expected 0 to 1, AnySource or ProcNull": mpicx.Sendrecv(world, one, 0, 0, one, 3, 0),
-			"Sendrecv: tag -1, expected 0 or more":                              mpicx.Sendrecv(world, one, 0, mpicx.AnyTag, one, 0, 0),
-			"Sendrecv: tag -2, expected 0 or more or AnyTag":                    mpicx.Sendrecv(world, one, 0, 0, one, 0, -2),
-			"Sendrecv: elements of type string have pointers":                   mpicx.Sendrecv(world, one, 0, 0, []string{""}, 0, 0),
-			"Sendrecv: nil communicator (Split returns it for Undefined)":       mpicx.Sendrecv(nil, one, 0, 0, one, 0, 0),
-			"with tag 1 is longer than the buffer of 8 bytes":                   mpicx.Sendrecv(world, []int{1, 2}, world.Rank(), 1, one, world.Rank(), 1),
-		} {
-			require.ErrorContains(t, f.Wait(ctx), want)
-		}
-		return world.Barrier().Wait(ctx)
-	})
-}
-
 // Messages of several types are taken, and received by what their tags say.
 func TestMprobe(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
@@ -203,12 +184,9 @@ func TestMprobeBeforeAnError(t *testing.T) {
 	})
 }
 
-func TestMprobeMisused(t *testing.T) {
+// Nobody's message is received, and a receive into a buffer that does not fit fails.
+func TestMrecv(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		var none *mpicx.Comm
-		require.ErrorContains(t, none.Mprobe(0, 0).Wait(ctx), "Mprobe: nil communicator")
-		require.ErrorContains(t, world.Mprobe(1, 0).Wait(ctx), "Mprobe: rank 1 of world, expected 0 to 0, AnySource or ProcNull")
-		require.ErrorContains(t, mpicx.Mrecv(nil, []int{0}).Wait(ctx), "Mrecv: nil message, expected one that Mprobe has taken")
 		m := world.Mprobe(mpicx.ProcNull, 0).MustGet(ctx)
 		require.Equal(t, mpicx.ProcNull, m.Source)
 		s, err := mpicx.Mrecv(m, []int{0}).Get(ctx)
