@@ -295,3 +295,11 @@ func polled(ask func() error) func() error {
 		return errors.New("asked in vain")
 	}
 }
+
+// same says that an operation has given what was expected.
+func same[T comparable](what string, got, expected []T) error {
+	if !slices.Equal(got, expected) {
+		return fmt.Errorf("%s: got %v, expected %v", what, got, expected)
+	}
+	return nil
+}

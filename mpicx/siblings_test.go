@@ -15,7 +15,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // P8: rank 1 is in a Try on a, whose other rank fails, and does something on b. The context
@@ -274,83 +273,6 @@ func replacedByASiblings(ctx context.Context, world *mpicx.Comm, late *mailbox, 
 		return err
 	})
 	return propagated(err, 1)
-}
-
-// A rank consents to the end of an error as soon as one of its goroutines waits, on any
-// communicator: what its others return after that is not sent (P2, D2, T2).
-func TestAnotherGoroutineWaits(t *testing.T) {
-	fakeTime(t)
-	for waits, want := range map[bool][][]int{false: {{0, 1}}, true: {{0}}} {
-		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			one, other := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
-			released := make(chan error, 1)
-			if world.Rank() == 1 && waits {
-				go func() { released <- mpicx.Recv(other, []int{0}, 0, 1).Wait(ctx) }()
-			}
-			failures := [][]int{}
-			for range want {
-				err := one.Try(ctx, func(ctx context.Context) error {
-					if len(failures) > 0 {
-						return one.Barrier().Wait(ctx)
-					}
-					if world.Rank() == 1 {
-						<-ctx.Done() // of rank 0's error
-					}
-					time.Sleep(time.Second) // rank 0: until rank 1 is here, and no longer waits for its Dup
-					return fmt.Errorf("of rank %d", world.Rank())
-				})
-				p, ok := errors.AsType[*mpicx.PropagatedError](err)
-				if !ok {
-					return fmt.Errorf("Try: %w", err)
-				}
-				ranks := []int{}
-				for _, f := range p.Failures {
-					ranks = append(ranks, f.Rank)
-				}
-				failures = append(failures, ranks)
-			}
-			assert.Equal(t, want, failures, "rank %d", world.Rank())
-			if waits && world.Rank() == 0 {
-				return mpicx.Send(other, []int{0}, 1, 1).Wait(ctx)
-			}
-			if waits {
-				return <-released
-			}
-			return one.Barrier().Wait(ctx)
-		})
-	}
-}
-
-// D2: rank 0 has the result of a Shrink, and signals on the new communicator; rank 1 signalled on
-// the old one before it heard of the result. It gets that with the verdict, and only then its side.
-// So rank 0, which waits on the new communicator, joins the round of the old one: that on the new
-// one cannot end before.
-func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
-	late := &mailbox{}
-	proposed, has := make(chan struct{}), make(chan struct{})
-	inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		var d *mpicx.Comm
-		if world.Rank() == 1 {
-			late.hold()
-			shrunk := world.Shrink()
-			close(proposed)
-			<-has
-			mpicx.Throw(propagated(world.SignalError(ctx, 1), 1))
-			d = shrunk.MustGet(ctx) // P4: rank 0 has it
-		} else {
-			<-proposed
-			d = world.Shrink().MustGet(ctx)
-			err := world.Try(ctx, func(ctx context.Context) error {
-				close(has)
-				<-ctx.Done() // it knows of rank 1's signal
-				late.release()
-				return d.SignalError(ctx, 2)
-			})
-			mpicx.Throw(explain(propagated(err, 1), "the old communicator"))
-		}
-		mpicx.Throw(explain(propagated(d.Barrier().Wait(ctx), 2), "the new communicator"))
-		return d.Barrier().Wait(ctx)
-	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, late.listening))
 }
 
 // A mailbox keeps what a rank's error channels are sent, while it is held.
