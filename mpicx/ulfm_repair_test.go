@@ -191,6 +191,20 @@ func TestH5Shrink(t *testing.T) {
 	})
 }
 
+// The rank that unwound may repair at once, with the others.
+func TestUnwindAndShrink(t *testing.T) {
+	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Guard(ctx, fails(world, 1, errors.New("unwound"))) == nil {
+			return errors.New("Guard returned nil")
+		}
+		flag, err := world.Agree(^(1 << world.Rank())).Get(ctx)
+		if err != nil || flag != -1<<4 {
+			return fmt.Errorf("agreed on %b, %w", flag, err)
+		}
+		return shrinks(ctx, world, 4)
+	})
+}
+
 // Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes
 // this an error), and leaves the other as it is.
 func TestShrinkOfAValidCommunicator(t *testing.T) {
