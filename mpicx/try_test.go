@@ -351,6 +351,9 @@ func TestP1WhateverWasPending(t *testing.T) {
 			{"long Send", func(p place) waiter { return mpicx.Send(p.Comm, make([]int, 10000), 0, 1) }},
 			{"Sendrecv", func(p place) waiter { return mpicx.Sendrecv(p.Comm, make([]int, 9), 0, 1, make([]int, 9), 0, 2) }},
 			{"Probe", func(p place) waiter { return mpicx.Probe[int](p.Comm, 0, 1) }},
+			{"Mprobe", func(p place) waiter { return p.Mprobe(mpicx.AnySource, 1) }},
+			{"RecvInit", func(p place) waiter { return mpicx.RecvInit(p.Comm, make([]int, 1), 0, 1).Start() }},
+			{"long SsendInit", func(p place) waiter { return mpicx.SsendInit(p.Comm, make([]int, 20_000), 0, 1).Start() }},
 		}, callees(n)...)
 		for _, call := range calls {
 			if call.text == "Close" || call.text == "CreateIntercomm" {

@@ -24,7 +24,9 @@ func TestH1Involved(t *testing.T) {
 			recv := mpicx.Recv(world, []int{0}, 3, 1)
 			slice := mpicx.RecvSlice[int](world, 3, 1)
 			value := mpicx.RecvValue[string](world, 3, 1)
-			probe := mpicx.Probe[int](world, 3, 1)
+			probe, mprobe := mpicx.Probe[int](world, 3, 1), world.Mprobe(3, 1)
+			persistent := mpicx.RecvInit(world, []int{0}, 3, 1)
+			started := persistent.Start()
 			ssend := mpicx.Ssend(world, []int{1}, 3, 1)
 			long := mpicx.Send(world, make([]int, 10000), 3, 1)
 			barrier := world.Barrier()
@@ -32,7 +34,7 @@ func TestH1Involved(t *testing.T) {
 			mpicx.Throw(deadIs(recv.Wait(ctx), 3))
 			for range 2 {
 				for i, f := range []future.Waiter{
-					slice, value, probe, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1),
+					slice, value, probe, mprobe, started, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1), persistent.Start(),
 					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
 					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0), world.SplitShared(0),
 				} {
