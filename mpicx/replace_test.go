@@ -56,17 +56,9 @@ func TestReplace(t *testing.T) {
 		} else if world.Rank() != 2 || world.Incarnation() != 1 {
 			return fmt.Errorf("a spare is rank %d, incarnation %d", world.Rank(), world.Incarnation())
 		}
-		if got := c.Replaced(); len(got) != 1 || got[0] != 2 {
-			return fmt.Errorf("Replaced %v", got)
-		}
 		all := make([]int, 4)
 		mpicx.Allgather(c, []int{c.Rank()}, all).MustWait(ctx)
-		for i, r := range all {
-			if r != i {
-				return fmt.Errorf("Allgather %v", all)
-			}
-		}
-		return nil
+		return errors.Join(same("Replaced", c.Replaced(), []int{2}), same("Allgather", all, indices(4)))
 	}))
 	require.EqualValues(t, 2*5, begun.Load())
 }

@@ -42,30 +42,6 @@ func TestAnInternalErrorNeverLeaks(t *testing.T) {
 	}
 }
 
-// A rank whose function gives up because an inner error has ended its context, before
-// it has entered the inner Try, has failed in the outer Try: all are told.
-func TestWhatTryReturnsAllHave(t *testing.T) {
-	oneProcess(t)
-	var outer [3]error
-	runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				<-ctx.Done() // it computes
-				return ctx.Err()
-			}
-			inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
-			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
-			return world.Barrier().Wait(ctx)
-		})
-		world.Barrier().MustWait(ctx)
-		for _, err := range outer {
-			require.Equal(t, told(outer[0]), told(err))
-			require.Len(t, err.(*mpicx.PropagatedError).Failures, 2) // the inner error, again
-		}
-		return world.Barrier().Wait(ctx)
-	})
-}
-
 // A deadline that is set inside of a Try whose context an error has ended still ends
 // a Wait.
 func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {

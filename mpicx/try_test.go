@@ -127,29 +127,6 @@ func TestPolling(t *testing.T) {
 	}
 }
 
-// Close waits for all, gets errors that are still to come, and ends the use.
-func TestClose(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		c := world.Dup().MustGet(ctx)
-		var err error
-		if world.Rank() == 1 {
-			settle()
-			err = c.SignalError(ctx, 2)
-		} else {
-			err = c.Close(ctx)
-		}
-		mpicx.Throw(propagated(err, 2))
-		mpicx.Throw(c.Close(ctx))
-		for i, err := range []error{c.Close(ctx), c.Barrier().Wait(ctx), mpicx.Send(c, []int{1}, 0, 0).Wait(ctx), c.Dup().Wait(ctx)} {
-			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassComm || !strings.Contains(e.Error(), "world.dup1 is closed") {
-				return fmt.Errorf("%d: %v", i, err)
-			}
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
 func TestInstance(t *testing.T) {
 	oneProcess(t)
 	ctx := t.Context()
