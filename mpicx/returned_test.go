@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"io"
-	"math/rand/v2"
-	"runtime"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
