@@ -160,20 +160,18 @@ func TestAgreeWithBothBackends(t *testing.T) {
 		},
 	}
 	for name, program := range programs {
-		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				for _, n := range []int{1, 2, 3, 5} {
-					require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-						for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
-							if got, err := program(ctx, c); err != nil || got != 0 {
-								return fmt.Errorf("%d ranks: %v off, %w", n, got, err)
-							}
+		for _, n := range []int{1, 2, 3, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+				runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+					for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
+						if got, err := program(ctx, c); err != nil || got != 0 {
+							return fmt.Errorf("%v off, %w", got, err)
 						}
-						return world.Barrier().Wait(ctx)
-					}, mpicx.WithRanks(n), backend))
-				}
+					}
+					return world.Barrier().Wait(ctx)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -323,20 +321,19 @@ func TestWithoutULFM(t *testing.T) {
 				}
 				return nil
 			}
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				if !strings.HasPrefix(name, "Agree") {
 					mpicx.Throw(check(call(ctx, world), "the black channel"))
 				}
 				c := dup(ctx, world)
-				err := c.Guard(ctx, fails(c, 1, errors.New("lost")))
-				if err == nil {
+				if c.Guard(ctx, fails(c, 1, errors.New("lost"))) == nil {
 					return errors.New("Guard: nil")
 				}
 				if c.Rank() == 1 {
 					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
 				}
 				return check(call(ctx, c), "corrupted by rank 1: lost")
-			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")))
+			}, hook.Backend[mpicx.Option]("blackchannel"))
 		})
 	}
 }
