@@ -194,35 +194,13 @@ func TestWhatOutlivesATry(t *testing.T) {
 			})
 			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
 		},
-		"an operation keeps the error that has ended it": func(ctx context.Context, w *mpicx.Comm) error {
-			var never *future.Future[mpicx.Status]
-			first := w.TryAll(ctx, func(context.Context) error {
-				never = mpicx.Recv(w, []int{0}, w.Rank(), 9)
-				return fails(w)
-			})
-			var late error
-			second := w.TryAll(ctx, func(ctx context.Context) error {
-				if w.Rank() == 1 {
-					return errors.New("another")
-				}
-				<-ctx.Done()
-				late = never.Wait(ctx)
-				return nil
-			})
-			if w.Rank() != 1 && told(late) != told(first) || told(second) == told(first) {
-				return fmt.Errorf("got %q, then %q, and %q of an operation that the first has ended", told(first), told(second), told(late))
-			}
-			return nil
-		},
 		"it takes no error from the next Try": func(ctx context.Context, w *mpicx.Comm) error {
 			var inside context.Context
 			var never *future.Future[mpicx.Status]
-			if err := w.TryAll(ctx, func(ctx context.Context) error {
+			mpicx.Throw(w.TryAll(ctx, func(ctx context.Context) error {
 				inside, never = ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9)
 				return nil
-			}); err != nil {
-				return err
-			}
+			}))
 			if w.Rank() == 1 {
 				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
 			}
@@ -245,9 +223,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 				closed = d.Close(ctx)
 				return nil
 			})
-			if closed != nil {
-				return fmt.Errorf("Close: %w", closed)
-			}
+			mpicx.Throw(explain(closed, "Close"))
 			mpicx.Throw(failedAt(err, 1))
 			return nil
 		},

@@ -18,7 +18,6 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -219,24 +218,6 @@ func TestCountsDiffer(t *testing.T) {
 		})
 	}
 	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, 3, program) })
-}
-
-// Ranks that are in a TryAll, which is two calls, are told if another rank has made a call in its
-// place that waits for nobody.
-func TestMismatchWithTryAll(t *testing.T) {
-	fakeTime(t)
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		require.ErrorContains(t, mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() > 0 {
-				return world.TryAll(ctx, func(context.Context) error { return nil })
-			}
-			world.Dup().MustWait(ctx)
-			return mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) // the error ends it
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")), "Dup at rank 0, TryAll at rank")
-		require.NoError(t, ctx.Err())
-	})
 }
 
 // A meeting is where ranks make calls: rank 0 one of these, and the others one of those.

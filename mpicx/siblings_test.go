@@ -227,53 +227,6 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 	})
 }
 
-// Rank 1 is told an error of a by a Wait on b, in a Try on b inside of a TryAll on a. The Try
-// returns an error of b in its place. Then the TryAll ends with the error of a, as at all other
-// ranks.
-func TestTryAllEndsWithWhatASiblingsTryHasReplaced(t *testing.T) {
-	for _, corrupt := range []bool{false, true} {
-		bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-			late := &mailbox{held: true}
-			inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				return replacedByASiblings(ctx, world, late, corrupt)
-			}, backend, atRank(1, func(c transport.Comm) transport.Comm {
-				return lateChildren{c, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
-			}))
-		})
-	}
-}
-
-func replacedByASiblings(ctx context.Context, world *mpicx.Comm, late *mailbox, corrupt bool) error {
-	a := dup(ctx, world)
-	b := world.Split(0, 0).MustGet(ctx)
-	err := a.TryAll(ctx, func(ctx context.Context) error {
-		if world.Rank() == 0 {
-			settle()
-			return a.SignalError(ctx, 1)
-		}
-		err := b.Try(ctx, func(ctx context.Context) error {
-			switch {
-			case world.Rank() == 2 && corrupt:
-				return b.Guard(ctx, func(context.Context) error { return errors.New("unwinds") })
-			case world.Rank() == 2:
-				return b.SignalError(ctx, 2)
-			}
-			err := mpicx.Recv(b, []int{0}, 2, 0).Wait(ctx)
-			late.release()
-			_ = b.Err() // it joins the round of b
-			settle()
-			return err
-		})
-		if world.Rank() == 1 && corrupt {
-			mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
-		} else if world.Rank() == 1 {
-			mpicx.Throw(propagated(err, 2))
-		}
-		return err
-	})
-	return propagated(err, 1)
-}
-
 // A mailbox keeps what a rank's error channels are sent, while it is held.
 type mailbox struct {
 	mu   sync.Mutex
@@ -357,20 +310,19 @@ func TestH5AgreeCloseAndSignal(t *testing.T) {
 		}
 		return c.Close(ctx)
 	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, func(c transport.Comm) transport.Comm {
-		return lateChildren{c, late, func(name transport.Name) bool { return name != transport.ErrorChannelName() }}
+		return lateChildren{c, late}
 	}))
 }
 
-// lateChildren is a side of the world. Only what is made with some names has a mailbox.
+// lateChildren is a side of the world. What is made from it has a mailbox, but for its error channel.
 type lateChildren struct {
 	transport.Comm
 	box *mailbox
-	is  func(transport.Name) bool
 }
 
 func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
-	if err != nil || !c.is(name) {
+	if err != nil || name == transport.ErrorChannelName() {
 		return made, err
 	}
 	return c.box.listening(made), nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,42 +20,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
-
-// A nested Try handles its error, and the outer one continues with a context that has not ended. An
-// error that wraps the one which the inner Try has returned is a new one.
-func TestNestedTry(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			inner := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				err := world.Barrier().Wait(ctx)
-				if ctx.Err() == nil {
-					return errors.New("the inner context has not ended")
-				}
-				return err
-			})
-			mpicx.Throw(propagated(inner, 107))
-			if ctx.Err() != nil {
-				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
-			}
-			mpicx.Throw(exchange(ctx, world, 0))
-			if world.Rank() == 2 {
-				settle()
-				return fmt.Errorf("recovery failed: %w", inner)
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		mpicx.Throw(failedAt(err, 2))
-		if !strings.Contains(err.Error(), "recovery failed: mpicx: error propagated from rank 1") {
-			return fmt.Errorf("got %w", err)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
 
 // What fn returns passes Try unchanged if all ranks have it: wrapped, too.
 func TestTryReturnsWhatAllHave(t *testing.T) {
@@ -92,39 +55,20 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 	})
 }
 
-// Ranks that only poll take part in resolving.
-func TestPolling(t *testing.T) {
+// A rank that only waits for the channel of a future takes part in resolving.
+func TestDoneTakesPartInResolving(t *testing.T) {
 	fakeTime(t)
-	type look = func(ctx context.Context, f future.Waiter) error
-	for name, poll := range map[string]look{
-		"Test": func(_ context.Context, f future.Waiter) error {
-			for {
-				if done, err := f.Test(); done {
-					return err
-				}
-				time.Sleep(time.Second)
-			}
-		},
-		"Done": waysToLook["Done"], "WaitAny": waysToWait["WaitAny"],
-		"WaitAll": func(ctx context.Context, f future.Waiter) error {
-			never, _ := future.New[int]()
-			return future.WaitAll(ctx, f, never)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				var err error
-				if world.Rank() == 0 {
-					settle()
-					err = world.SignalError(ctx, 4)
-				} else {
-					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1))
-				}
-				mpicx.Throw(propagated(err, 4))
-				return exchange(ctx, world, 0)
-			})
-		})
-	}
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		var err error
+		if world.Rank() == 0 {
+			settle()
+			err = world.SignalError(ctx, 4)
+		} else {
+			err = waysToLook["Done"](ctx, mpicx.Recv(world, []int{0}, 0, 1))
+		}
+		mpicx.Throw(propagated(err, 4))
+		return exchange(ctx, world, 0)
+	})
 }
 
 func TestInstance(t *testing.T) {
