@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -227,103 +226,35 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 	})
 }
 
-// A mailbox keeps what a rank's error channels are sent, while it is held.
-type mailbox struct {
-	mu   sync.Mutex
-	held bool
-	kept []func()
-}
-
-func (b *mailbox) hold() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held = true
-}
-
-// take calls deliver, now or once b is released.
-func (b *mailbox) take(deliver func()) {
-	b.mu.Lock()
-	if b.held {
-		b.kept = append(b.kept, deliver)
-		b.mu.Unlock()
-		return
-	}
-	b.mu.Unlock()
-	deliver()
-}
-
-// release delivers what was kept, in order.
-func (b *mailbox) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.kept) > 0 {
-		deliver := b.kept[0]
-		b.kept = b.kept[1:]
-		b.mu.Unlock()
-		deliver()
-		b.mu.Lock()
-	}
-	b.held = false
-}
-
-// listening is a side whose error channels have the mailbox.
-func (b *mailbox) listening(c transport.Comm) transport.Comm {
-	return &listening{c, func(c transport.Comm, l transport.Listener) transport.Listener { return &lateListener{l, c, b} }}
-}
-
-type lateListener struct {
-	transport.Listener
-	comm transport.Comm
-	box  *mailbox
-}
-
-func (l *lateListener) Take(from int, payload []byte) {
-	l.box.take(func() {
-		l.Listener.Take(from, payload)
-		l.comm.Poke()
-	})
-}
-
 // H5: rank 0 has the result of an Agree on a communicator that is revoked, closes that, and signals
 // on the parent. Rank 1 hears of the signal before the result, and gets both.
 func TestH5AgreeCloseAndSignal(t *testing.T) {
-	late := &mailbox{}
-	proposed := make(chan struct{})
 	inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		c := dup(ctx, world)
 		mpicx.Throw(c.Revoke(ctx))
 		settle()
+		agree := c.Agree(5 - 2*world.Rank())
 		if world.Rank() == 0 {
-			<-proposed
-			if flag, err := c.Agree(3).Get(ctx); flag != 1 || err != nil {
+			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 				return fmt.Errorf("Agree: %d %w", flag, err)
 			}
 			return first(c.Close(ctx), propagated(world.SignalError(ctx, 9), 9))
 		}
-		late.hold()
-		agree := c.Agree(5)
-		close(proposed)
 		mpicx.Throw(propagated(agree.Wait(ctx), 9))
-		late.release()
 		if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 			return fmt.Errorf("Agree, after the error: %d %w", flag, err)
 		}
 		return c.Close(ctx)
-	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, func(c transport.Comm) transport.Comm {
-		return lateChildren{c, late}
-	}))
+	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, func(c transport.Comm) transport.Comm { return slowChildren{c} }))
 }
 
-// lateChildren is a side of the world. What is made from it has a mailbox, but for its error channel.
-type lateChildren struct {
-	transport.Comm
-	box *mailbox
-}
+// slowChildren is a side of the world. The error channels of what is made from it are slow, its own is not.
+type slowChildren struct{ transport.Comm }
 
-func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
+func (c slowChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
 	if err != nil || name == transport.ErrorChannelName() {
 		return made, err
 	}
-	return c.box.listening(made), nil
+	return &listening{made, func(_ transport.Comm, l transport.Listener) transport.Listener { return &slowListener{Listener: l} }}, nil
 }
