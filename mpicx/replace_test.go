@@ -45,11 +45,8 @@ func TestReplace(t *testing.T) {
 			if world.Rank() == 2 {
 				mpicxtest.Die(world)
 			}
-			err := world.Barrier().Wait(ctx)
-			mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
-			if c, err = world.Replace().Get(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
+			c = world.Replace().MustGet(ctx)
 			if c.Rank() != world.Rank() || c.Size() != world.Size() {
 				return fmt.Errorf("rank %d of %d became %d of %d", world.Rank(), world.Size(), c.Rank(), c.Size())
 			}
@@ -162,10 +159,7 @@ func TestReplaceRevoked(t *testing.T) {
 				return errors.New("a Barrier with a dead rank")
 			}
 			mpicx.Throw(c.Revoke(ctx))
-			var err error
-			if c, err = c.Replace().Get(ctx); err != nil {
-				return err
-			}
+			c = c.Replace().MustGet(ctx)
 		}
 		return c.Barrier().Wait(ctx)
 	}))
@@ -173,30 +167,26 @@ func TestReplaceRevoked(t *testing.T) {
 
 // A rank that has left by an error, or has returned, is replaced as well.
 func TestReplaceOfTheReturned(t *testing.T) {
-	for name, leave := range map[string]func() error{"nil": func() error { return nil }, "error": func() error { return errors.New("bad input") }, "panic": func() error { panic("boom") }} {
-		t.Run(name, func(t *testing.T) {
-			err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
-				if c.Incarnation() == 0 {
-					if c.Rank() == 1 {
-						return leave()
-					}
-					mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
-					var err error
-					if c, err = c.Replace().Get(ctx); err != nil {
-						return err
-					}
+	for reported, leave := range map[string]func() error{
+		"":                      func() error { return nil },
+		"rank 1: bad input":     func() error { return errors.New("bad input") },
+		"rank 1 panicked: boom": func() error { panic("boom") },
+	} {
+		err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
+			if c.Incarnation() == 0 {
+				if c.Rank() == 1 {
+					return leave()
 				}
-				return c.Barrier().Wait(ctx)
-			})
-			switch name {
-			case "nil":
-				require.NoError(t, err)
-			case "error":
-				require.ErrorContains(t, err, "rank 1: bad input")
-			default:
-				require.ErrorContains(t, err, "rank 1 panicked: boom")
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
+				c = c.Replace().MustGet(ctx)
 			}
+			return c.Barrier().Wait(ctx)
 		})
+		if reported == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, reported)
+		}
 	}
 }
 
