@@ -358,42 +358,38 @@ func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
 // may consent to the end of that round at any moment.
 func TestInnerTryInAGoroutine(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for range 100 {
-			var told [2][2]string
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				me := world.Rank()
-				never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
-				for k := range 2 {
-					err := world.TryAll(ctx, func(ctx context.Context) error {
-						if me == k {
-							return world.Signal(ctx, fmt.Errorf("signal %d", k))
-						}
-						inner := make(chan error)
-						go func() {
-							inner <- world.Try(ctx, func(ctx context.Context) error {
-								if k == 0 {
-									return fmt.Errorf("inner %d", me)
-								}
-								return never(ctx)
-							})
-						}()
-						if k == 1 {
-							<-inner
-							return errors.New("own")
-						}
-						err := never(ctx)
-						<-inner
-						return err
-					})
-					p, _ := errors.AsType[*mpicx.PropagatedError](err)
-					told[k][me] = fmt.Sprint(p.Failures)
+	var all [2][2]string // by TryAll and rank
+	runBothTimes(t, 100, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
+		for k := range all {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				if me == k {
+					return world.Signal(ctx, fmt.Errorf("signal %d", k))
 				}
-				return nil
-			}, mpicx.WithRanks(2), backend))
-			for k := range told {
-				require.Equal(t, told[k][0], told[k][1], "TryAll %d", k)
-			}
+				inner := make(chan error)
+				go func() {
+					inner <- world.Try(ctx, func(ctx context.Context) error {
+						if k == 0 {
+							return fmt.Errorf("inner %d", me)
+						}
+						return never(ctx)
+					})
+				}()
+				if k == 1 {
+					<-inner
+					return errors.New("own")
+				}
+				err := never(ctx)
+				<-inner
+				return err
+			})
+			mpicx.Throw(isA[*mpicx.PropagatedError](err))
+			all[k][me] = told(err)
 		}
+		world.Barrier().MustWait(ctx)
+		require.Equal(t, all[0][0], all[0][1])
+		require.Equal(t, all[1][0], all[1][1])
+		return world.Barrier().Wait(ctx)
 	})
 }
