@@ -168,9 +168,7 @@ func TestMprobeBeforeAnError(t *testing.T) {
 			}
 			return fmt.Errorf("enough")
 		})
-		if _, ok := err.(*mpicx.PropagatedError); !ok {
-			return err
-		}
+		mpicx.Throw(isA[*mpicx.PropagatedError](err))
 		if m != nil {
 			err = mpicx.Mrecv(m, []int{0}).Wait(ctx)
 			require.EqualError(t, err, "mpicx: Mrecv: the message from rank 1 with tag 1 is lost, expected a receive before the error of world")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -115,23 +114,17 @@ func TestH3AnySource(t *testing.T) {
 			if i, err := future.WaitAny(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7)); i != 1 || !procFailed(err) {
 				return fmt.Errorf("WaitAny prefers what is done: %d %w", i, err)
 			}
-			if err := future.WaitAll(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7), other); !procFailed(err) {
-				return fmt.Errorf("WaitAll prefers what is final: %w", err)
-			}
+			err := future.WaitAll(ctx, recv, mpicx.Recv(world, []int{0}, 1, 7), other)
+			mpicx.Throw(explain(deadIs(err, 1), "WaitAll prefers what is final"))
 			mpicx.Throw(expect(future.WaitAll(ctx, recv, other), mpicx.ErrProcFailedPending))
 			for len(world.Failed()) < 2 { // the second one dies some time
-				if err := mpicx.Recv(world, []int{0}, 3, 3).Wait(ctx); !procFailed(err) {
-					return err
-				}
+				mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 3, 3).Wait(ctx), 3))
 			}
 			failed := world.Failed()
-			if n := world.AckFailed(1); n != 1 {
-				return fmt.Errorf("%d acknowledged", n)
-			}
+			require.Equal(t, 1, world.AckFailed(1))
 			mpicx.Throw(expect(recv.Wait(ctx), mpicx.ErrProcFailedPending))
-			if n := world.AckFailed(9); n != 2 || !slices.Equal(world.Failed(), failed) {
-				return fmt.Errorf("%d acknowledged of %v", n, world.Failed())
-			}
+			require.Equal(t, 2, world.AckFailed(9))
+			require.Equal(t, failed, world.Failed())
 			if done, err := recv.Test(); done || err != nil {
 				return fmt.Errorf("acknowledged: %t %w", done, err)
 			}
