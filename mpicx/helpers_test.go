@@ -272,3 +272,27 @@ func told(err error) string {
 	}
 	return fmt.Sprint(err)
 }
+
+// errClose is an error of its own that a rank returns when an error of all has ended what it did.
+var errClose = errors.New("close failed")
+
+// polled asks until there is an error.
+func polled(ask func() error) func() error {
+	return func() error {
+		for range 1_000_000 { // of fake time
+			if err := ask(); err != nil {
+				return err
+			}
+			time.Sleep(time.Microsecond)
+		}
+		return errors.New("asked in vain")
+	}
+}
+
+// same says that an operation has given what was expected.
+func same[T comparable](what string, got, expected []T) error {
+	if !slices.Equal(got, expected) {
+		return fmt.Errorf("%s: got %v, expected %v", what, got, expected)
+	}
+	return nil
+}

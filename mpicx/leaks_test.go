@@ -10,12 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -109,30 +107,24 @@ func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int)
 // A rank has made a wrong call, and no Wait has reported that. Run ends the rank with the call's
 // error, and the rank that waits for its message learns why it does not come.
 func TestWrongCallThatNobodyWaitsFor(t *testing.T) {
-	if processes != nil {
-		t.Skip("looks at the errors of all ranks")
-	}
+	oneProcess(t)
 	const reason = "mpicx: Send: rank 99 of world, expected 0 to 1 or ProcNull"
-	for _, backend := range []string{"blackchannel", "ulfm"} {
-		t.Run(backend, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var peer error
-				err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-					if world.Rank() == 0 {
-						mpicx.Send(world, []int{1}, 99, 5)
-						return nil
-					}
-					peer = mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			var peer error
+			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() == 0 {
+					mpicx.Send(world, []int{1}, 99, 5)
 					return nil
-				}, mpicx.WithRanks(2), hook.Backend[mpicx.Option](backend))
-				wrong, ok := errors.AsType[*mpicx.MPIError](err)
-				require.True(t, ok, err)
-				assert.Equal(t, mpicx.ClassRank, wrong.Class)
-				assert.ErrorContains(t, err, "nobody has waited for what ended with "+reason)
-				assert.ErrorContains(t, peer, reason)
-			})
+				}
+				peer = mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx)
+				return nil
+			}, mpicx.WithRanks(2), backend)
+			require.NoError(t, classIs(err, mpicx.ClassRank))
+			require.ErrorContains(t, err, "nobody has waited for what ended with "+reason)
+			require.ErrorContains(t, peer, reason)
 		})
-	}
+	})
 }
 
 // Run does not report a wrong call if the program was told its error, or if an error of all ranks
@@ -170,13 +162,11 @@ func TestWrongCallThatIsExcused(t *testing.T) {
 
 // An Instance has no function that could return the error: Finalize does.
 func TestWrongCallBeforeFinalize(t *testing.T) {
-	if processes != nil {
-		t.Skip("the Instance of this job is that of TestMain")
-	}
+	oneProcess(t) // the Instance of a job of processes is that of TestMain
 	i, err := mpicx.Initialize(t.Context(), mpicx.WithRanks(1))
 	require.NoError(t, err)
 	mpicx.Send(i.World(), []int{1}, 99, 5)
-	assert.ErrorContains(t, i.Finalize(t.Context()), "nobody has waited for what ended with mpicx: Send: rank 99")
+	require.ErrorContains(t, i.Finalize(t.Context()), "nobody has waited for what ended with mpicx: Send: rank 99")
 }
 
 // Goroutines that outlive the function of their Try, and communicators that the function has made.
@@ -204,35 +194,13 @@ func TestWhatOutlivesATry(t *testing.T) {
 			})
 			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
 		},
-		"an operation keeps the error that has ended it": func(ctx context.Context, w *mpicx.Comm) error {
-			var never *future.Future[mpicx.Status]
-			first := w.TryAll(ctx, func(context.Context) error {
-				never = mpicx.Recv(w, []int{0}, w.Rank(), 9)
-				return fails(w)
-			})
-			var late error
-			second := w.TryAll(ctx, func(ctx context.Context) error {
-				if w.Rank() == 1 {
-					return errors.New("another")
-				}
-				<-ctx.Done()
-				late = never.Wait(ctx)
-				return nil
-			})
-			if w.Rank() != 1 && told(late) != told(first) || told(second) == told(first) {
-				return fmt.Errorf("got %q, then %q, and %q of an operation that the first has ended", told(first), told(second), told(late))
-			}
-			return nil
-		},
 		"it takes no error from the next Try": func(ctx context.Context, w *mpicx.Comm) error {
 			var inside context.Context
 			var never *future.Future[mpicx.Status]
-			if err := w.TryAll(ctx, func(ctx context.Context) error {
+			mpicx.Throw(w.TryAll(ctx, func(ctx context.Context) error {
 				inside, never = ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9)
 				return nil
-			}); err != nil {
-				return err
-			}
+			}))
 			if w.Rank() == 1 {
 				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
 			}
@@ -255,9 +223,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 				closed = d.Close(ctx)
 				return nil
 			})
-			if closed != nil {
-				return fmt.Errorf("Close: %w", closed)
-			}
+			mpicx.Throw(explain(closed, "Close"))
 			mpicx.Throw(failedAt(err, 1))
 			return nil
 		},

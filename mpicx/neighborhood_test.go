@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -17,59 +16,39 @@ import (
 func TestNeighborsOfGrids(t *testing.T) {
 	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
 		me, k := g.Rank(), 2*len(s.dims)
-		// Counts and elements say from whom, and into which direction.
-		count := func(rank, direction int) int { return (rank + direction) % 4 }
-		element := func(rank, direction, i int) int { return 1 + 1000*rank + 10*direction + i }
-		var parts, from, want, gathered, all []int
+		// element and part say from whom, and into which direction. Where nobody is, a buffer stays as it is.
+		element := func(rank, direction, i int) int {
+			if rank == mpicx.ProcNull {
+				return 0
+			}
+			return 1 + 1000*rank + 10*direction + i
+		}
+		part := func(rank, direction int) []int {
+			length := 2
+			if rank != mpicx.ProcNull {
+				length = (rank + direction) % 4
+			}
+			all := make([]int, length)
+			for i := range all {
+				all[i] = element(rank, direction, i)
+			}
+			return all
+		}
+		var parts, wantParts, firsts, wantFirsts, wantAll []int
 		send, recv := make([]int, k), make([]int, k)
 		for d := range k {
 			before := s.moved(me, d/2, 2*(d%2)-1)
-			send[d] = count(me, d)
-			for i := range send[d] {
-				parts = append(parts, element(me, d, i))
-			}
-			if recv[d] = 2; before != mpicx.ProcNull { // a part of nobody's stays as it is
-				recv[d] = count(before, d^1)
-			}
-			for i := range recv[d] {
-				e := 0
-				if before != mpicx.ProcNull {
-					e = element(before, d^1, i)
-				}
-				want = append(want, e)
-			}
-			from = append(from, before)
+			mine, its := part(me, d), part(before, d^1)
+			send[d], recv[d] = len(mine), len(its)
+			parts, wantParts = append(parts, mine...), append(wantParts, its...)
+			firsts, wantFirsts = append(firsts, element(me, d, 0)), append(wantFirsts, element(before, d^1, 0))
+			wantAll = append(wantAll, max(before, 0), -max(before, 0))
 		}
-		got := make([]int, len(want))
-		if err := mpicx.NeighborAlltoallv(g, parts, send, got, recv).Wait(ctx); err != nil || !slices.Equal(got, want) {
-			return fmt.Errorf("Alltoallv: %v, expected %v: %w", got, want, err)
-		}
-		got, all = make([]int, k), make([]int, k)
-		for d := range all {
-			all[d] = element(me, d, 0)
-		}
-		if err := mpicx.NeighborAlltoall(g, all, got).Wait(ctx); err != nil {
-			return err
-		}
-		for d, r := range from {
-			if r == mpicx.ProcNull && got[d] != 0 || r >= 0 && got[d] != element(r, d^1, 0) {
-				return fmt.Errorf("Alltoall: %v from %v", got, from)
-			}
-		}
-		got = make([]int, 2*k)
-		if err := mpicx.NeighborAllgather(g, []int{me, -me}, got).Wait(ctx); err != nil {
-			return err
-		}
-		for _, r := range from {
-			if r == mpicx.ProcNull {
-				r = 0
-			}
-			gathered = append(gathered, r, -r)
-		}
-		if !slices.Equal(got, gathered) {
-			return fmt.Errorf("Allgather: %v, expected %v", got, gathered)
-		}
-		return nil
+		gotParts, gotFirsts, gotAll := make([]int, len(wantParts)), make([]int, k), make([]int, 2*k)
+		mpicx.NeighborAlltoallv(g, parts, send, gotParts, recv).MustWait(ctx)
+		mpicx.NeighborAlltoall(g, firsts, gotFirsts).MustWait(ctx)
+		mpicx.NeighborAllgather(g, []int{me, -me}, gotAll).MustWait(ctx)
+		return errors.Join(same("Alltoallv", gotParts, wantParts), same("Alltoall", gotFirsts, wantFirsts), same("Allgather", gotAll, wantAll))
 	})
 }
 
@@ -85,7 +64,8 @@ func TestGraph(t *testing.T) {
 		}
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			me := world.Rank()
-			var sources, destinations, send, counts, want, recvCounts []int
+			// Edge i has its number, i%3 times. Then each rank sends its number as often as that says.
+			var sources, destinations, send, counts, want, recvCounts, wantAll []int
 			for i, e := range edges {
 				if e[0] == me {
 					destinations = append(destinations, e[1])
@@ -94,27 +74,15 @@ func TestGraph(t *testing.T) {
 				if e[1] == me {
 					sources = append(sources, e[0])
 					want, recvCounts = append(want, slices.Repeat([]int{i}, i%3)...), append(recvCounts, i%3)
+					wantAll = append(wantAll, slices.Repeat([]int{e[0]}, e[0])...)
 				}
 			}
-			g, err := mpicx.GraphCreate(world, sources, destinations).Get(ctx)
-			if err != nil || !slices.Equal(g.Sources(), sources) || !slices.Equal(g.Destinations(), destinations) {
-				return fmt.Errorf("%v, %w", g, err)
-			}
-			got := make([]int, len(want))
-			if err := mpicx.NeighborAlltoallv(g, send, counts, got, recvCounts).Wait(ctx); err != nil || !slices.Equal(got, want) {
-				return fmt.Errorf("Alltoallv: %v, expected %v: %w", got, want, err)
-			}
-			// Each sends its number as often as that says.
-			var all []int
-			for i, r := range sources {
-				recvCounts[i] = r
-				all = append(all, slices.Repeat([]int{r}, r)...)
-			}
-			got = make([]int, len(all))
-			if err := mpicx.NeighborAllgatherv(g, slices.Repeat([]int{me}, me), got, recvCounts).Wait(ctx); err != nil || !slices.Equal(got, all) {
-				return fmt.Errorf("Allgatherv: %v, expected %v: %w", got, all, err)
-			}
-			return g.Close(ctx)
+			g := mpicx.GraphCreate(world, sources, destinations).MustGet(ctx)
+			got, all := make([]int, len(want)), make([]int, len(wantAll))
+			mpicx.NeighborAlltoallv(g, send, counts, got, recvCounts).MustWait(ctx)
+			mpicx.NeighborAllgatherv(g, slices.Repeat([]int{me}, me), all, sources).MustWait(ctx)
+			return errors.Join(same("Sources", g.Sources(), sources), same("Destinations", g.Destinations(), destinations),
+				same("Alltoallv", got, want), same("Allgatherv", all, wantAll), g.Close(ctx))
 		})
 	}
 }
@@ -122,32 +90,20 @@ func TestGraph(t *testing.T) {
 // An edge that only one of its ranks has declared is an error at all ranks, which can go on.
 func TestGraphDiffers(t *testing.T) {
 	oneProcess(t)
-	ring := func(r, n int) (sources, destinations []int) { return []int{(r + n - 1) % n}, []int{(r + 1) % n} }
-	for text, change := range map[string]func(r int, sources, destinations *[]int){
-		"rank 1 has rank 2 1 times as a destination, and rank 2 has rank 1 0 times as a source": func(r int, sources, _ *[]int) {
-			if r == 2 {
-				*sources = nil
-			}
-		},
-		"rank 1 has rank 2 2 times as a destination, and rank 2 has rank 1 1 times as a source": func(r int, _, destinations *[]int) {
-			if r == 1 {
-				*destinations = []int{2, 2}
-			}
-		},
-		"rank 0 has rank 1 0 times as a destination, and rank 1 has rank 0 1 times as a source": func(r int, _, destinations *[]int) {
-			if r == 0 {
-				*destinations = nil
-			}
-		},
+	// A rank, and how often it names its neighbours in the ring as a source and as a destination.
+	for text, wrong := range map[string][3]int{
+		"rank 1 has rank 2 1 times as a destination, and rank 2 has rank 1 0 times as a source": {2, 0, 1},
+		"rank 1 has rank 2 2 times as a destination, and rank 2 has rank 1 1 times as a source": {1, 1, 2},
+		"rank 0 has rank 1 0 times as a destination, and rank 1 has rank 0 1 times as a source": {0, 1, 0},
 	} {
 		for n := 3; n <= 6; n++ {
 			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-				sources, destinations := ring(world.Rank(), n)
-				change(world.Rank(), &sources, &destinations)
-				_, err := mpicx.GraphCreate(world, sources, destinations).Get(ctx)
-				if e, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(e.Text, text) {
-					return fmt.Errorf("%v, expected %s", err, text)
+				r, times := world.Rank(), wrong
+				if r != wrong[0] {
+					times = [3]int{r, 1, 1}
 				}
+				sources, destinations := slices.Repeat([]int{(r + n - 1) % n}, times[1]), slices.Repeat([]int{(r + 1) % n}, times[2])
+				mpicx.Throw(isMPIError(mpicx.GraphCreate(world, sources, destinations).Wait(ctx), "GraphCreate", mpicx.ClassRank, text))
 				return exchange(ctx, world, 0)
 			})
 		}
@@ -202,14 +158,9 @@ func TestNeighborhoodArguments(t *testing.T) {
 			{mpicx.NewHalo[int](g, []int{2 + g.Rank()%2, 2}, 1, false), "NewHalo", mpicx.ClassOther, "expected [" + fmt.Sprint(2+g.Rank()%2) + " 2] cells but for dimension 1"},
 			{mpicx.NewHalo[int](g, []int{2, 2}, 1, g.Rank() < 2), "NewHalo", mpicx.ClassOther, "corners"},
 		} {
-			err := test.f.Wait(ctx)
-			if test.text == "" {
-				if err != nil {
-					return err
-				}
-				continue
+			if err := test.f.Wait(ctx); err != nil || test.text != "" {
+				mpicx.Throw(isMPIError(err, test.op, test.class, test.text))
 			}
-			mpicx.Throw(isMPIError(err, test.op, test.class, test.text))
 		}
 		return exchange(ctx, g.Comm, 0)
 	})
@@ -261,35 +212,21 @@ func checkHalo(ctx context.Context, s shape, g *mpicx.Cart, width int, corners b
 		from, count := g.Block(i, total[i])
 		first, cells = append(first, from), append(cells, count)
 	}
-	h, err := mpicx.NewHalo[cell](g, cells, width, corners).Get(ctx)
-	if err != nil {
-		return err
-	}
+	h := mpicx.NewHalo[cell](g, cells, width, corners).MustGet(ctx)
 	block := make([]cell, h.Len())
 	at := make([]int, len(cells))
-	visit := func(fn func(ghosts int, have *cell) error) error {
-		for i := range at {
-			at[i] = -width
-		}
-		for {
+	// places goes through the block. A cell is a ghost in so many dimensions.
+	places := func(yield func(ghosts int, have *cell) bool) {
+		for k := range block {
 			ghosts := 0
-			for i, x := range at {
-				if x < 0 || x >= cells[i] {
+			for i, count := range cells {
+				at[i], k = k%(count+2*width)-width, k/(count+2*width)
+				if at[i] < 0 || at[i] >= count {
 					ghosts++
 				}
 			}
-			if err := fn(ghosts, &block[h.Index(at...)]); err != nil {
-				return err
-			}
-			i := len(at) - 1
-			for ; i >= 0; i-- {
-				if at[i]++; at[i] < cells[i]+width {
-					break
-				}
-				at[i] = -width
-			}
-			if i < 0 {
-				return nil
+			if !yield(ghosts, &block[h.Index(at...)]) {
+				return
 			}
 		}
 	}
@@ -307,17 +244,13 @@ func checkHalo(ctx context.Context, s shape, g *mpicx.Cart, width int, corners b
 		return c
 	}
 	for range 2 { // it serves again
-		_ = visit(func(ghosts int, have *cell) error {
-			*have = cell{}
-			if ghosts == 0 {
+		for ghosts, have := range places {
+			if *have = (cell{}); ghosts == 0 {
 				*have = whole()
 			}
-			return nil
-		})
-		if err := h.Start(block).Wait(ctx); err != nil {
-			return err
 		}
-		err := visit(func(ghosts int, have *cell) error {
+		mpicx.Throw(h.Start(block).Wait(ctx))
+		for ghosts, have := range places {
 			want := whole()
 			if !want.Here || ghosts > 1 && !corners {
 				want = cell{}
@@ -325,10 +258,6 @@ func checkHalo(ctx context.Context, s shape, g *mpicx.Cart, width int, corners b
 			if *have != want {
 				return fmt.Errorf("%v at %v of %v: expected %v", *have, at, cells, want)
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -355,10 +284,7 @@ func TestHaloInterrupted(t *testing.T) {
 			for i := range block {
 				block[i] = float64(10*round + g.Rank())
 			}
-			err = g.TryAll(ctx, func(ctx context.Context) error { return h.Start(block).Wait(ctx) })
-			if err != nil {
-				return err
-			}
+			mpicx.Throw(g.TryAll(ctx, func(ctx context.Context) error { return h.Start(block).Wait(ctx) }))
 			for dim := range 2 {
 				before, _ := g.Shift(dim, 1)
 				if got := block[h.Index([][]int{{-1, 0}, {0, -1}}[dim]...)]; got != float64(10*round+before) {

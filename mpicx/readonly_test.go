@@ -42,58 +42,54 @@ func memory(t *testing.T, n, pages int, readOnly func(part int) bool) []int64 {
 // values: other operations may be reading it, here those of other ranks. The same is true of the
 // part of an in-place buffer that does not change.
 func TestNothingThatIsReadIsWritten(t *testing.T) {
-	const root = 1
 	everyAlgorithm(t, func(t *testing.T, operation string) {
 		for n := 1; n <= mostRanks(); n++ {
 			for _, pages := range []int{1, 32} {
-				to := min(root, n-1)
+				root := min(1, n-1)
 				read := memory(t, n, pages, func(int) bool { return true })
-				inPlace := memory(t, n, pages, func(part int) bool { return part == to })
-				each := len(read) / n
-				counts := slices.Repeat([]int{each}, n)
-				mine := func(all []int64) []int64 { return all[to*each:][:each] }
+				inPlace := memory(t, n, pages, func(part int) bool { return part == root })
 				mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-					part, all := make([]int64, each), make([]int64, len(read))
-					gather, scatter, buf := mpicx.Gather[int64], mpicx.Scatter[int64], part
-					if c.Rank() == to {
-						buf = mine(read)
-					}
-					calls := []struct {
-						name  string
-						begin func() future.Waiter
-					}{
-						{"Bcast", func() future.Waiter { return mpicx.Bcast(c, buf, to) }},
-						{"Gather", func() future.Waiter { return gather(c, mine(read), all, to) }},
-						{"Scatter", func() future.Waiter { return scatter(c, read, part, to) }},
-						{"Allgather", func() future.Waiter { return mpicx.Allgather(c, mine(read), all) }},
-						{"Allgatherv", func() future.Waiter { return mpicx.Allgatherv(c, mine(read), all, counts) }},
-						{"Alltoall", func() future.Waiter { return mpicx.Alltoall(c, read, all) }},
-						{"Reduce", func() future.Waiter { return mpicx.Reduce(c, read, all, mpicx.Sum, to) }},
-						{"Allreduce", func() future.Waiter { return mpicx.Allreduce(c, read, all, mpicx.Sum) }},
-						{"Scan", func() future.Waiter { return mpicx.Scan(c, read, all, mpicx.Sum) }},
-						{"Scan, exclusive", func() future.Waiter { return mpicx.Exscan(c, read, all, mpicx.Sum) }},
-						{"ReduceScatter", func() future.Waiter { return mpicx.ReduceScatter(c, read, part, counts, mpicx.Sum) }},
-						{"Gather, in place", func() future.Waiter {
-							if c.Rank() == to {
-								return gather(c, mine(inPlace), inPlace, to)
-							}
-							return gather(c, part, nil, to)
-						}},
-						{"Scatter, in place", func() future.Waiter {
-							if c.Rank() == to {
-								return scatter(c, read, mine(read), to)
-							}
-							return scatter(c, nil, part, to)
-						}},
-					}
-					for _, call := range calls {
-						if name, _, _ := strings.Cut(call.name, ","); name == operation {
-							mpicx.Throw(explain(call.begin().Wait(ctx), "%s", call.name))
-						}
-					}
-					return nil
+					return callReadOnly(ctx, c, operation, root, read, inPlace)
 				})
 			}
 		}
 	})
+}
+
+// callReadOnly calls an operation, in place too if it has that, where no rank may write to read, nor
+// to the root's part of inPlace.
+func callReadOnly(ctx context.Context, c *mpicx.Comm, operation string, root int, read, inPlace []int64) error {
+	each := len(read) / c.Size()
+	counts := slices.Repeat([]int{each}, c.Size())
+	mine := func(all []int64) []int64 { return all[root*each:][:each] }
+	part, all := make([]int64, each), make([]int64, len(read))
+	// What the ranks that are not the root pass for the buffers which Bcast sends, a Gather in place
+	// sends and receives, and a Scatter in place sends and receives.
+	sent, gatherOf, gatherTo, scatterOf, scatterTo := part, part, []int64(nil), []int64(nil), part
+	if c.Rank() == root {
+		sent, gatherOf, gatherTo, scatterOf, scatterTo = mine(read), mine(inPlace), inPlace, read, mine(read)
+	}
+	for _, call := range []struct {
+		name  string
+		begin func() future.Waiter
+	}{
+		{"Bcast", func() future.Waiter { return mpicx.Bcast(c, sent, root) }},
+		{"Gather", func() future.Waiter { return mpicx.Gather(c, mine(read), all, root) }},
+		{"Gather, in place", func() future.Waiter { return mpicx.Gather(c, gatherOf, gatherTo, root) }},
+		{"Scatter", func() future.Waiter { return mpicx.Scatter(c, read, part, root) }},
+		{"Scatter, in place", func() future.Waiter { return mpicx.Scatter(c, scatterOf, scatterTo, root) }},
+		{"Allgather", func() future.Waiter { return mpicx.Allgather(c, mine(read), all) }},
+		{"Allgatherv", func() future.Waiter { return mpicx.Allgatherv(c, mine(read), all, counts) }},
+		{"Alltoall", func() future.Waiter { return mpicx.Alltoall(c, read, all) }},
+		{"Reduce", func() future.Waiter { return mpicx.Reduce(c, read, all, mpicx.Sum, root) }},
+		{"Allreduce", func() future.Waiter { return mpicx.Allreduce(c, read, all, mpicx.Sum) }},
+		{"Scan", func() future.Waiter { return mpicx.Scan(c, read, all, mpicx.Sum) }},
+		{"Scan, exclusive", func() future.Waiter { return mpicx.Exscan(c, read, all, mpicx.Sum) }},
+		{"ReduceScatter", func() future.Waiter { return mpicx.ReduceScatter(c, read, part, counts, mpicx.Sum) }},
+	} {
+		if name, _, _ := strings.Cut(call.name, ","); name == operation {
+			mpicx.Throw(explain(call.begin().Wait(ctx), "%s", call.name))
+		}
+	}
+	return nil
 }

@@ -5,21 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"strings"
-
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// With the black channel the error handler changes nothing: who leaves tells.
+// With the black channel the error handler changes nothing: a rank that leaves tells the others.
 func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	oneProcess(t)
 	for _, leave := range []func() error{
@@ -43,89 +42,31 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	}
 }
 
-// An operation that is begun before the corruption of its communicator was told ends with that, and
-// meets nothing of the ranks that repair it.
-func TestRepairsMeetOnlyRepairs(t *testing.T) {
-	for range 100 {
-		inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			child := dup(ctx, world)
-			if world.Rank() == 0 { // busy in the parent
-				mpicx.Recv(world, make([]int, 1), 1, 0).MustWait(ctx)
-				mpicx.Throw(isA[*mpicx.CommCorruptedError](child.Agree(1).Wait(ctx)))
-			} else {
-				_ = child.Guard(ctx, fails(child, 1, errors.New("rank 1 leaves")))
-				if world.Rank() == 1 {
-					mpicx.Send(world, []int{1}, 0, 0).MustWait(ctx)
-				}
-			}
-			living, err := child.Shrink().Get(ctx)
-			if err != nil || living.Size() != 3 {
-				return fmt.Errorf("Shrink: %v, %w", living, err)
-			}
-			return nil
-		}, hook.Backend[mpicx.Option]("ulfm"))
-	}
-}
-
-// A rank leaves Guard by an error of its own, and the Try around that returns an older one,
-// which all ranks have. Then it is told of the corruption as they are, and calls what they
-// call.
-func TestUnwoundInsideOfATryThatReturnsAnother(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("repairs need the ULFM backend")
-	}
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			switch world.Rank() {
-			case 0:
-				return world.SignalError(ctx, 12)
-			case 1:
-				settle()
-				_ = world.Err() // it joins the round
-				settle()
-				return world.Guard(ctx, func(context.Context) error { return errors.New("unwinds") })
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		mpicx.Throw(explain(propagated(err, 12), "Try"))
-		if _, err := world.Agree(1).Get(ctx); !errors.As(err, new(*mpicx.CommCorruptedError)) {
-			return fmt.Errorf("Agree: %w", err)
-		}
-		return shrinks(ctx, world, 3)
-	})
-}
-
 // D2: a rank that repairs a corrupted child is told an error of the parent in place of that, if the
 // program was not told it before. The others go where that is handled, and never come to the
 // repair.
 func TestRepairAfterParentsError(t *testing.T) {
 	fakeTime(t)
-	raise := map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"propagated": func(ctx context.Context, world *mpicx.Comm) error { return world.SignalError(ctx, 7) },
-		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Guard(ctx, func(context.Context) error { return errors.New("of the world") })
-		},
+	type call = func(ctx context.Context, c *mpicx.Comm) error
+	shrink := func(ctx context.Context, c *mpicx.Comm) error { return c.Shrink().Wait(ctx) }
+	agree := func(ctx context.Context, c *mpicx.Comm) error { return c.Agree(1).Wait(ctx) }
+	signal := func(ctx context.Context, world *mpicx.Comm) error { return world.SignalError(ctx, 7) }
+	leave := func(ctx context.Context, world *mpicx.Comm) error {
+		return world.Guard(ctx, func(context.Context) error { return errors.New("of the world") })
 	}
-	repairs := map[string]func(ctx context.Context, child *mpicx.Comm) error{
-		"Shrink": func(ctx context.Context, child *mpicx.Comm) error { return child.Shrink().Wait(ctx) },
-		"Agree":  func(ctx context.Context, child *mpicx.Comm) error { return child.Agree(1).Wait(ctx) },
-	}
-	for kind := range raise {
-		for call := range repairs {
-			t.Run(kind+"/"+call, func(t *testing.T) {
-				propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-					err := repairAfterParentsError(ctx, world, raise[kind], repairs[call])
-					if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
-						return fmt.Errorf("expected the world's error, got %w", err)
-					}
-					if kind == "propagated" {
-						return world.Barrier().Wait(ctx)
-					}
-					return world.Shrink().Wait(ctx)
-				})
+	for name, calls := range map[string]struct{ raise, repair, after call }{
+		"propagated/Shrink": {signal, shrink, barrier}, "propagated/Agree": {signal, agree, barrier},
+		"corrupted/Shrink": {leave, shrink, shrink}, "corrupted/Agree": {leave, agree, shrink},
+	} {
+		t.Run(name, func(t *testing.T) {
+			propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				err := repairAfterParentsError(ctx, world, calls.raise, calls.repair)
+				if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
+					return fmt.Errorf("expected the world's error, got %w", err)
+				}
+				return calls.after(ctx, world)
 			})
-		}
+		})
 	}
 }
 
@@ -219,20 +160,18 @@ func TestAgreeWithBothBackends(t *testing.T) {
 		},
 	}
 	for name, program := range programs {
-		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				for _, n := range []int{1, 2, 3, 5} {
-					require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-						for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
-							if got, err := program(ctx, c); err != nil || got != 0 {
-								return fmt.Errorf("%d ranks: %v off, %w", n, got, err)
-							}
+		for _, n := range []int{1, 2, 3, 5} {
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
+				runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+					for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
+						if got, err := program(ctx, c); err != nil || got != 0 {
+							return fmt.Errorf("%v off, %w", got, err)
 						}
-						return world.Barrier().Wait(ctx)
-					}, mpicx.WithRanks(n), backend))
-				}
+					}
+					return world.Barrier().Wait(ctx)
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -253,6 +192,15 @@ func TestAgreeMeetsAgreeFailed(t *testing.T) {
 	})
 }
 
+// An agreePlan is a round of TestAgreeEndsAlike with four ranks.
+type agreePlan struct {
+	fails    int    // a rank
+	pauses   [4]int // before Agree
+	then     int    // pauses of that rank after it; negative: it does not call Agree
+	c, raise bool   // on the child instead of its parent: Agree, the error
+	test     bool   // the rank that fails calls Test
+}
+
 // H5: an error that comes while an Agree is pending ends it with the result at all ranks, or with
 // the error at all. It may be of the communicator or of its parent, and raised by a rank that is in
 // the Agree, that has left it, or that has not come to it.
@@ -262,75 +210,69 @@ func TestAgreeEndsAlike(t *testing.T) {
 	if testing.Short() || buildtags.Race {
 		rounds = 300
 	}
-	const n = 4
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		rnd := seeded(t)
-		type plan struct {
-			who      int    // fails
-			pauses   [n]int // before Agree
-			then     int    // pauses after it, at who; negative: who does not call it
-			c, raise bool   // on the child instead of its parent: Agree, the error
-			test     bool   // who calls Test
-		}
-		plans := make([]plan, rounds)
+		plans, ends := make([]agreePlan, rounds), make([][4]string, rounds)
 		for i := range plans {
-			p := plan{who: rnd.IntN(n), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
+			p := agreePlan{fails: rnd.IntN(4), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
 			p.raise = p.c && rnd.IntN(2) > 0
 			for r := range p.pauses {
 				p.pauses[r] = rnd.IntN(10)
 			}
 			plans[i] = p
 		}
-		ends := make([][n]string, rounds)
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			both := map[bool]*mpicx.Comm{false: world, true: dup(ctx, world)}
 			for i, p := range plans {
-				c, on := both[p.c], both[p.raise]
-				failed := errors.New("fails")
-				var agreed *future.Future[int]
-				err := on.Try(ctx, func(ctx context.Context) error {
-					for range p.pauses[world.Rank()] {
-						runtime.Gosched()
-					}
-					if world.Rank() == p.who && p.then < 0 {
-						return failed
-					}
-					agreed = c.Agree(i | 1<<20)
-					if world.Rank() != p.who {
-						_ = agreed.Wait(ctx)
-						return on.Barrier().Wait(ctx)
-					}
-					for range p.then {
-						runtime.Gosched()
-						if p.test {
-							_, _ = agreed.Test()
-						}
-					}
-					return failed
-				})
-				mpicx.Throw(isA[*mpicx.PropagatedError](err))
-				flag := 0
-				if agreed != nil {
-					flag, err = agreed.Get(ctx)
-				}
-				if err == nil && flag != i|1<<20 {
-					return fmt.Errorf("round %d: flag %d", i, flag)
-				}
-				ends[i][world.Rank()] = fmt.Sprint(err)
+				ends[i][world.Rank()] = p.play(ctx, i|1<<20, world.Rank(), both[p.c], both[p.raise])
 				// No rank is told of the next round's error before it has its Try.
 				mpicx.Throw(explain(world.TryAll(ctx, func(context.Context) error { return nil }), "round %d: TryAll", i))
 			}
 			return nil
-		}, mpicx.WithRanks(n), backend))
-		seen := make(map[bool]int)
+		}, mpicx.WithRanks(4), backend))
 		for i, e := range ends {
-			for _, one := range e[1:] {
-				require.Equal(t, e[0], one, "round %d, %+v", i, plans[i])
-			}
-			seen[e[0] == "<nil>"]++
+			require.Equal(t, slices.Repeat(e[:1], 4), e[:], "round %d, %+v", i, plans[i])
+			require.NotContains(t, e[0], "the flag")
 		}
-		t.Logf("agreed %d, not agreed %d", seen[true], seen[false])
 	})
+}
+
+// play returns the result of this rank's Agree on c, while one fails in a Try on another communicator.
+func (p agreePlan) play(ctx context.Context, flag, me int, c, on *mpicx.Comm) string {
+	failed := errors.New("fails")
+	var agreed *future.Future[int]
+	err := on.Try(ctx, func(ctx context.Context) error {
+		for range p.pauses[me] {
+			runtime.Gosched()
+		}
+		if me == p.fails && p.then < 0 {
+			return failed
+		}
+		agreed = c.Agree(flag)
+		if me != p.fails {
+			_ = agreed.Wait(ctx)
+			return on.Barrier().Wait(ctx)
+		}
+		for range p.then {
+			runtime.Gosched()
+			if p.test {
+				_, _ = agreed.Test()
+			}
+		}
+		return failed
+	})
+	mpicx.Throw(isA[*mpicx.PropagatedError](err))
+	if agreed == nil {
+		return err.Error()
+	}
+	got, err := agreed.Get(ctx)
+	switch {
+	case err != nil:
+		return err.Error()
+	case got != flag:
+		return fmt.Sprintf("the flag %d, expected %d", got, flag)
+	}
+	return "agreed"
 }
 
 // An error of a sibling ends the Wait for an Agree, but not the Agree.
@@ -379,20 +321,19 @@ func TestWithoutULFM(t *testing.T) {
 				}
 				return nil
 			}
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				if !strings.HasPrefix(name, "Agree") {
 					mpicx.Throw(check(call(ctx, world), "the black channel"))
 				}
 				c := dup(ctx, world)
-				err := c.Guard(ctx, fails(c, 1, errors.New("lost")))
-				if err == nil {
+				if c.Guard(ctx, fails(c, 1, errors.New("lost"))) == nil {
 					return errors.New("Guard: nil")
 				}
 				if c.Rank() == 1 {
 					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
 				}
 				return check(call(ctx, c), "corrupted by rank 1: lost")
-			}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel")))
+			}, hook.Backend[mpicx.Option]("blackchannel"))
 		})
 	}
 }

@@ -45,28 +45,17 @@ func TestReplace(t *testing.T) {
 			if world.Rank() == 2 {
 				mpicxtest.Die(world)
 			}
-			err := world.Barrier().Wait(ctx)
-			mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
-			if c, err = world.Replace().Get(ctx); err != nil {
-				return err
-			}
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
+			c = world.Replace().MustGet(ctx)
 			if c.Rank() != world.Rank() || c.Size() != world.Size() {
 				return fmt.Errorf("rank %d of %d became %d of %d", world.Rank(), world.Size(), c.Rank(), c.Size())
 			}
 		} else if world.Rank() != 2 || world.Incarnation() != 1 {
 			return fmt.Errorf("a spare is rank %d, incarnation %d", world.Rank(), world.Incarnation())
 		}
-		if got := c.Replaced(); len(got) != 1 || got[0] != 2 {
-			return fmt.Errorf("Replaced %v", got)
-		}
 		all := make([]int, 4)
 		mpicx.Allgather(c, []int{c.Rank()}, all).MustWait(ctx)
-		for i, r := range all {
-			if r != i {
-				return fmt.Errorf("Allgather %v", all)
-			}
-		}
-		return nil
+		return errors.Join(same("Replaced", c.Replaced(), []int{2}), same("Allgather", all, indices(4)))
 	}))
 	require.EqualValues(t, 2*5, begun.Load())
 }
@@ -170,10 +159,7 @@ func TestReplaceRevoked(t *testing.T) {
 				return errors.New("a Barrier with a dead rank")
 			}
 			mpicx.Throw(c.Revoke(ctx))
-			var err error
-			if c, err = c.Replace().Get(ctx); err != nil {
-				return err
-			}
+			c = c.Replace().MustGet(ctx)
 		}
 		return c.Barrier().Wait(ctx)
 	}))
@@ -181,30 +167,26 @@ func TestReplaceRevoked(t *testing.T) {
 
 // A rank that has left by an error, or has returned, is replaced as well.
 func TestReplaceOfTheReturned(t *testing.T) {
-	for name, leave := range map[string]func() error{"nil": func() error { return nil }, "error": func() error { return errors.New("bad input") }, "panic": func() error { panic("boom") }} {
-		t.Run(name, func(t *testing.T) {
-			err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
-				if c.Incarnation() == 0 {
-					if c.Rank() == 1 {
-						return leave()
-					}
-					mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
-					var err error
-					if c, err = c.Replace().Get(ctx); err != nil {
-						return err
-					}
+	for reported, leave := range map[string]func() error{
+		"":                      func() error { return nil },
+		"rank 1: bad input":     func() error { return errors.New("bad input") },
+		"rank 1 panicked: boom": func() error { panic("boom") },
+	} {
+		err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
+			if c.Incarnation() == 0 {
+				if c.Rank() == 1 {
+					return leave()
 				}
-				return c.Barrier().Wait(ctx)
-			})
-			switch name {
-			case "nil":
-				require.NoError(t, err)
-			case "error":
-				require.ErrorContains(t, err, "rank 1: bad input")
-			default:
-				require.ErrorContains(t, err, "rank 1 panicked: boom")
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
+				c = c.Replace().MustGet(ctx)
 			}
+			return c.Barrier().Wait(ctx)
 		})
+		if reported == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, reported)
+		}
 	}
 }
 
@@ -232,7 +214,7 @@ func TestReplaceRefused(t *testing.T) {
 	}))
 }
 
-// Without spares Replace is what it is with none left; the black channel has none.
+// Without spares Replace is what it is with none left.
 func TestReplaceWithoutSpares(t *testing.T) {
 	oneProcess(t)
 	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
@@ -246,12 +228,6 @@ func TestReplaceWithoutSpares(t *testing.T) {
 		small := c.Shrink().MustGet(ctx)
 		return small.Barrier().Wait(ctx)
 	}))
-	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		if _, err := world.Replace().Get(ctx); !errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("Replace: %v", err)
-		}
-		return nil
-	}, mpicx.WithSpares(2), hook.Backend[mpicx.Option]("blackchannel")))
 }
 
 // recovering is a program that goes on at full strength as long as there are spares, and then

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,65 +17,29 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A context that ends because of an error of an outer scope's communicator, inside of
-// a Guard on another, says so by that error.
+// A context that ends because of an error of an outer scope's communicator, inside of a Guard on
+// another, says so by that error.
 func TestAnInternalErrorNeverLeaks(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for i := range 50 {
-			var mu sync.Mutex
-			var got []error
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				child := dup(ctx, world)
-				_ = world.Try(ctx, func(ctx context.Context) error {
-					return child.Guard(ctx, func(ctx context.Context) error {
-						short, cancel := context.WithTimeout(ctx, time.Hour)
-						defer cancel()
-						if world.Rank() == i%3 {
-							return world.SignalError(short, 7)
-						}
-						err := child.Barrier().Wait(short)
-						mu.Lock()
-						got = append(got, err)
-						mu.Unlock()
-						return err
-					})
+	for rank := range 3 {
+		runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			child := dup(ctx, world)
+			_ = world.Try(ctx, func(ctx context.Context) error {
+				return child.Guard(ctx, func(ctx context.Context) error {
+					short, cancel := context.WithTimeout(ctx, time.Hour)
+					defer cancel()
+					if world.Rank() == rank {
+						return world.SignalError(short, 7)
+					}
+					err := child.Barrier().Wait(short)
+					require.NotErrorIs(t, err, context.Canceled)
+					require.True(t, is[*mpicx.PropagatedError](err) || is[*mpicx.CommCorruptedError](err), "%v", err)
+					return err
 				})
-				return nil
-			}, mpicx.WithRanks(3), backend))
-			require.Len(t, got, 2)
-			for _, err := range got {
-				require.NotErrorIs(t, err, context.Canceled)
-				_, propagated := errors.AsType[*mpicx.PropagatedError](err)
-				_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
-				require.True(t, propagated || corrupted, "%v", err)
-			}
-		}
-	})
-}
-
-// A rank whose function gives up because an inner error has ended its context, before
-// it has entered the inner Try, has failed in the outer Try: all are told.
-func TestWhatTryReturnsAllHave(t *testing.T) {
-	oneProcess(t)
-	var outer [3]error
-	runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				<-ctx.Done() // it computes
-				return ctx.Err()
-			}
-			inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
-			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
-			return world.Barrier().Wait(ctx)
+			})
+			return nil
 		})
-		world.Barrier().MustWait(ctx)
-		for _, err := range outer {
-			require.Equal(t, told(outer[0]), told(err))
-			require.Len(t, err.(*mpicx.PropagatedError).Failures, 2) // the inner error, again
-		}
-		return world.Barrier().Wait(ctx)
-	})
+	}
 }
 
 // A deadline that is set inside of a Try whose context an error has ended still ends
@@ -134,29 +97,6 @@ func TestAVerdictHidesTheOneBefore(t *testing.T) {
 	})
 }
 
-// The ranks that leave a child by its error, and their parent's Try with that, are
-// told by one error of the parent.
-func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
-	oneProcess(t)
-	runBothTimes(t, 200, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		var child *mpicx.Comm
-		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
-			child, err = world.Split(0, world.Rank()).Get(ctx)
-			return err
-		}))
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			if world.Rank() == 1 {
-				return child.SignalError(ctx, 44)
-			}
-			return child.Barrier().Wait(ctx)
-		})
-		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-			return fmt.Errorf("the parent's: %w", err)
-		}
-		return world.TryAll(ctx, func(context.Context) error { return nil })
-	})
-}
-
 // Try on a communicator of which nobody can be told any more does not lose the error
 // that its function ended with: a Try around it, on the communicator of that error, has what all
 // its ranks have.
@@ -164,11 +104,9 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 	oneProcess(t)
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child, cause := dup(ctx, world), errors.New("a cause")
-		err := child.TryAll(ctx, func(context.Context) error { return nil }) // Revoke would end a Dup that some rank is still in
-		if err != nil {
-			return err
-		}
-		err = child.Try(ctx, func(ctx context.Context) error {
+		// Revoke would end a Dup that some rank is still in.
+		mpicx.Throw(child.TryAll(ctx, func(context.Context) error { return nil }))
+		err := child.Try(ctx, func(ctx context.Context) error {
 			mpicx.Throw(world.Revoke(ctx))
 			if world.Rank() == 1 {
 				return cause
@@ -183,43 +121,6 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 			return fmt.Errorf("on the world: got %w", err)
 		}
 		return child.Barrier().Wait(ctx)
-	})
-}
-
-// An error of a Try that this rank has left with nil is not one of an inner call of its
-// next Try: that returns what all ranks have, and tells them nothing of its own.
-func TestTryAfterATry(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		left, lost := make(chan struct{}), errors.New("lost")
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			var told error
-			err := world.Try(ctx, func(ctx context.Context) error {
-				told = world.Try(ctx, func(context.Context) error {
-					if world.Rank() == 0 {
-						<-left
-						return lost
-					}
-					return nil
-				})
-				return nil
-			})
-			if err != nil {
-				return fmt.Errorf("the first Try: %w", err)
-			}
-			if world.Rank() == 1 {
-				if told != nil {
-					return fmt.Errorf("the inner Try: %w", told)
-				}
-				told = world.Try(ctx, func(ctx context.Context) error {
-					close(left)
-					<-ctx.Done()
-					return ctx.Err()
-				})
-			}
-			mpicx.Throw(messagesAre(told, lost.Error()))
-			return world.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(2), backend))
 	})
 }
 
@@ -258,14 +159,10 @@ func TestTryAllWhoseContextEnds(t *testing.T) {
 // other rank's buffer shows it: that rank does not consent to the end of the round before.
 func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	oneProcess(t)
-	type pair struct {
-		before, after func(c *mpicx.Comm, buf []int) future.Waiter
-	}
-	send := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Send(c, []int{1}, 1-c.Rank(), 0) }
-	synchronous := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Ssend(c, []int{1}, 1-c.Rank(), 0) }
-	persistent := func(c *mpicx.Comm, buf []int) future.Waiter {
-		return mpicx.SendInit(c, []int{1}, 1-c.Rank(), 0).Start()
-	}
+	type begin = func(c *mpicx.Comm, buf []int) future.Waiter
+	send := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.Send(c, []int{1}, 1-c.Rank(), 0) }
+	synchronous := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.Ssend(c, []int{1}, 1-c.Rank(), 0) }
+	persistent := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.SendInit(c, []int{1}, 1-c.Rank(), 0).Start() }
 	receive := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Recv(c, buf, 1-c.Rank(), 0) }
 	exchange := func(c *mpicx.Comm, buf []int) future.Waiter {
 		return mpicx.Sendrecv(c, []int{1}, 1-c.Rank(), 0, buf, 1-c.Rank(), 0)
@@ -274,7 +171,7 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	gather := func(c *mpicx.Comm, buf []int) future.Waiter {
 		return mpicx.Gather(c, []int{c.Rank()}, buf[:2-2*c.Rank()], 0)
 	}
-	for name, pair := range map[string]pair{
+	for name, pair := range map[string]struct{ before, after begin }{
 		"Send": {receive, send}, "Ssend": {receive, synchronous}, "Start": {receive, persistent}, "Recv": {synchronous, receive},
 		"Sendrecv": {exchange, exchange}, "Bcast": {bcast, bcast}, "Gather": {gather, gather},
 	} {
@@ -448,5 +345,45 @@ func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// A rank's error is in the round that its Try has decided on, though another goroutine of the rank
+// may consent to the end of that round at any moment.
+func TestInnerTryInAGoroutine(t *testing.T) {
+	oneProcess(t)
+	var all [2][2]string // by TryAll and rank
+	runBothTimes(t, 100, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
+		for k := range all {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				if me == k {
+					return world.Signal(ctx, fmt.Errorf("signal %d", k))
+				}
+				inner := make(chan error)
+				go func() {
+					inner <- world.Try(ctx, func(ctx context.Context) error {
+						if k == 0 {
+							return fmt.Errorf("inner %d", me)
+						}
+						return never(ctx)
+					})
+				}()
+				if k == 1 {
+					<-inner
+					return errors.New("own")
+				}
+				err := never(ctx)
+				<-inner
+				return err
+			})
+			mpicx.Throw(isA[*mpicx.PropagatedError](err))
+			all[k][me] = told(err)
+		}
+		world.Barrier().MustWait(ctx)
+		require.Equal(t, all[0][0], all[0][1])
+		require.Equal(t, all[1][0], all[1][1])
+		return world.Barrier().Wait(ctx)
 	})
 }

@@ -9,13 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"sync"
-
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // P8: rank 1 is in a Try on a, whose other rank fails, and does something on b. The context
@@ -119,40 +116,6 @@ func TestRepairInAnEndedContext(t *testing.T) {
 		assert.ErrorAs(t, err, new(*mpicx.CommCorruptedError))
 		return nil
 	})
-}
-
-// Every Wait with the scope's context ends with the scope's error, on whichever communicator. One
-// with the context outside goes on.
-func TestWaitsAfterTheErrorIsTold(t *testing.T) {
-	oneProcess(t)
-	for _, tellsA := range []bool{false, true} {
-		inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
-			a, b := w.Dup().MustGet(ctx), w.Dup().MustGet(ctx)
-			outer := ctx
-			err := a.Try(ctx, func(ctx context.Context) error {
-				if w.Rank() == 0 {
-					return errors.New("lost")
-				}
-				<-ctx.Done()
-				told := b
-				if tellsA {
-					told = a
-				}
-				assert.ErrorAs(t, mpicx.Recv(told, make([]byte, 1), 0, 9).Wait(ctx), new(*mpicx.PropagatedError))
-				assert.ErrorAs(t, mpicx.Recv(b, make([]byte, 1), 0, 8).Wait(ctx), new(*mpicx.PropagatedError))
-				assert.NoError(t, mpicx.Recv(b, make([]byte, 1), 0, 7).Wait(outer))
-				return nil
-			})
-			assert.ErrorAs(t, err, new(*mpicx.PropagatedError))
-			if w.Rank() == 0 {
-				time.Sleep(time.Second)
-				for _, tag := range map[bool][]int{false: {9, 8, 7}, true: {8, 7}}[tellsA] { // what stays pending needs this rank
-					mpicx.Send(b, make([]byte, 1), 1, tag).MustWait(ctx)
-				}
-			}
-			return nil
-		})
-	}
 }
 
 // An error ends the context of a Try inside of one whose own has ended, and was told: the
@@ -263,228 +226,35 @@ func TestTryAllInAnEndedContext(t *testing.T) {
 	})
 }
 
-// Rank 1 is told an error of a by a Wait on b, in a Try on b inside of a TryAll on a. The Try
-// returns an error of b in its place. Then the TryAll ends with the error of a, as at all other
-// ranks.
-func TestTryAllEndsWithWhatASiblingsTryHasReplaced(t *testing.T) {
-	for _, corrupt := range []bool{false, true} {
-		bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-			late := &mailbox{held: true}
-			inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				return replacedByASiblings(ctx, world, late, corrupt)
-			}, backend, atRank(1, func(c transport.Comm) transport.Comm {
-				return lateChildren{c, late, func(name transport.Name) bool { return name.Color > 0 }} // of Split
-			}))
-		})
-	}
-}
-
-func replacedByASiblings(ctx context.Context, world *mpicx.Comm, late *mailbox, corrupt bool) error {
-	a := dup(ctx, world)
-	b := world.Split(0, 0).MustGet(ctx)
-	err := a.TryAll(ctx, func(ctx context.Context) error {
-		if world.Rank() == 0 {
-			settle()
-			return a.SignalError(ctx, 1)
-		}
-		err := b.Try(ctx, func(ctx context.Context) error {
-			switch {
-			case world.Rank() == 2 && corrupt:
-				return b.Guard(ctx, func(context.Context) error { return errors.New("unwinds") })
-			case world.Rank() == 2:
-				return b.SignalError(ctx, 2)
-			}
-			err := mpicx.Recv(b, []int{0}, 2, 0).Wait(ctx)
-			late.release()
-			_ = b.Err() // it joins the round of b
-			settle()
-			return err
-		})
-		if world.Rank() == 1 && corrupt {
-			mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
-		} else if world.Rank() == 1 {
-			mpicx.Throw(propagated(err, 2))
-		}
-		return err
-	})
-	return propagated(err, 1)
-}
-
-// A rank consents to the end of an error as soon as one of its goroutines waits, on any
-// communicator: what its others return after that is not sent (P2, D2, T2).
-func TestAnotherGoroutineWaits(t *testing.T) {
-	fakeTime(t)
-	for waits, want := range map[bool][][]int{false: {{0, 1}}, true: {{0}}} {
-		mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			one, other := world.Dup().MustGet(ctx), world.Dup().MustGet(ctx)
-			released := make(chan error, 1)
-			if world.Rank() == 1 && waits {
-				go func() { released <- mpicx.Recv(other, []int{0}, 0, 1).Wait(ctx) }()
-			}
-			failures := [][]int{}
-			for range want {
-				err := one.Try(ctx, func(ctx context.Context) error {
-					if len(failures) > 0 {
-						return one.Barrier().Wait(ctx)
-					}
-					if world.Rank() == 1 {
-						<-ctx.Done() // of rank 0's error
-					}
-					time.Sleep(time.Second) // rank 0: until rank 1 is here, and no longer waits for its Dup
-					return fmt.Errorf("of rank %d", world.Rank())
-				})
-				p, ok := errors.AsType[*mpicx.PropagatedError](err)
-				if !ok {
-					return fmt.Errorf("Try: %w", err)
-				}
-				ranks := []int{}
-				for _, f := range p.Failures {
-					ranks = append(ranks, f.Rank)
-				}
-				failures = append(failures, ranks)
-			}
-			assert.Equal(t, want, failures, "rank %d", world.Rank())
-			if waits && world.Rank() == 0 {
-				return mpicx.Send(other, []int{0}, 1, 1).Wait(ctx)
-			}
-			if waits {
-				return <-released
-			}
-			return one.Barrier().Wait(ctx)
-		})
-	}
-}
-
-// D2: rank 0 has the result of a Shrink, and signals on the new communicator; rank 1 signalled on
-// the old one before it heard of the result. It gets that with the verdict, and only then its side.
-// So rank 0, which waits on the new communicator, joins the round of the old one: that on the new
-// one cannot end before.
-func TestD2SignalOnWhatAPeerHasNotMade(t *testing.T) {
-	late := &mailbox{}
-	proposed, has := make(chan struct{}), make(chan struct{})
-	inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		var d *mpicx.Comm
-		if world.Rank() == 1 {
-			late.hold()
-			shrunk := world.Shrink()
-			close(proposed)
-			<-has
-			mpicx.Throw(propagated(world.SignalError(ctx, 1), 1))
-			d = shrunk.MustGet(ctx) // P4: rank 0 has it
-		} else {
-			<-proposed
-			d = world.Shrink().MustGet(ctx)
-			err := world.Try(ctx, func(ctx context.Context) error {
-				close(has)
-				<-ctx.Done() // it knows of rank 1's signal
-				late.release()
-				return d.SignalError(ctx, 2)
-			})
-			mpicx.Throw(explain(propagated(err, 1), "the old communicator"))
-		}
-		mpicx.Throw(explain(propagated(d.Barrier().Wait(ctx), 2), "the new communicator"))
-		return d.Barrier().Wait(ctx)
-	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, late.listening))
-}
-
-// A mailbox keeps what a rank's error channels are sent, while it is held.
-type mailbox struct {
-	mu   sync.Mutex
-	held bool
-	kept []func()
-}
-
-func (b *mailbox) hold() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.held = true
-}
-
-// take calls deliver, now or once b is released.
-func (b *mailbox) take(deliver func()) {
-	b.mu.Lock()
-	if b.held {
-		b.kept = append(b.kept, deliver)
-		b.mu.Unlock()
-		return
-	}
-	b.mu.Unlock()
-	deliver()
-}
-
-// release delivers what was kept, in order.
-func (b *mailbox) release() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.kept) > 0 {
-		deliver := b.kept[0]
-		b.kept = b.kept[1:]
-		b.mu.Unlock()
-		deliver()
-		b.mu.Lock()
-	}
-	b.held = false
-}
-
-// listening is a side whose error channels have the mailbox.
-func (b *mailbox) listening(c transport.Comm) transport.Comm {
-	return &listening{c, func(c transport.Comm, l transport.Listener) transport.Listener { return &lateListener{l, c, b} }}
-}
-
-type lateListener struct {
-	transport.Listener
-	comm transport.Comm
-	box  *mailbox
-}
-
-func (l *lateListener) Take(from int, payload []byte) {
-	l.box.take(func() {
-		l.Listener.Take(from, payload)
-		l.comm.Poke()
-	})
-}
-
 // H5: rank 0 has the result of an Agree on a communicator that is revoked, closes that, and signals
 // on the parent. Rank 1 hears of the signal before the result, and gets both.
 func TestH5AgreeCloseAndSignal(t *testing.T) {
-	late := &mailbox{}
-	proposed := make(chan struct{})
 	inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		c := dup(ctx, world)
 		mpicx.Throw(c.Revoke(ctx))
 		settle()
+		agree := c.Agree(5 - 2*world.Rank())
 		if world.Rank() == 0 {
-			<-proposed
-			if flag, err := c.Agree(3).Get(ctx); flag != 1 || err != nil {
+			if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 				return fmt.Errorf("Agree: %d %w", flag, err)
 			}
 			return first(c.Close(ctx), propagated(world.SignalError(ctx, 9), 9))
 		}
-		late.hold()
-		agree := c.Agree(5)
-		close(proposed)
 		mpicx.Throw(propagated(agree.Wait(ctx), 9))
-		late.release()
 		if flag, err := agree.Get(ctx); flag != 1 || err != nil {
 			return fmt.Errorf("Agree, after the error: %d %w", flag, err)
 		}
 		return c.Close(ctx)
-	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, func(c transport.Comm) transport.Comm {
-		return lateChildren{c, late, func(name transport.Name) bool { return name != transport.ErrorChannelName() }}
-	}))
+	}, hook.Backend[mpicx.Option]("ulfm"), atRank(1, func(c transport.Comm) transport.Comm { return slowChildren{c} }))
 }
 
-// lateChildren is a side of the world. Only what is made with some names has a mailbox.
-type lateChildren struct {
-	transport.Comm
-	box *mailbox
-	is  func(transport.Name) bool
-}
+// slowChildren is a side of the world. The error channels of what is made from it are slow, its own is not.
+type slowChildren struct{ transport.Comm }
 
-func (c lateChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
+func (c slowChildren) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	made, err := c.Comm.Sub(name, members)
-	if err != nil || !c.is(name) {
+	if err != nil || name == transport.ErrorChannelName() {
 		return made, err
 	}
-	return c.box.listening(made), nil
+	return &listening{made, func(_ transport.Comm, l transport.Listener) transport.Listener { return &slowListener{Listener: l} }}, nil
 }

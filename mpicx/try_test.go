@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,42 +20,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
-
-// A nested Try handles its error, and the outer one continues with a context that has not ended. An
-// error that wraps the one which the inner Try has returned is a new one.
-func TestNestedTry(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
-			inner := world.Try(ctx, func(ctx context.Context) error {
-				if world.Rank() == 1 {
-					settle()
-					return &placeError{1, 7}
-				}
-				err := world.Barrier().Wait(ctx)
-				if ctx.Err() == nil {
-					return errors.New("the inner context has not ended")
-				}
-				return err
-			})
-			mpicx.Throw(propagated(inner, 107))
-			if ctx.Err() != nil {
-				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
-			}
-			mpicx.Throw(exchange(ctx, world, 0))
-			if world.Rank() == 2 {
-				settle()
-				return fmt.Errorf("recovery failed: %w", inner)
-			}
-			return world.Barrier().Wait(ctx)
-		})
-		mpicx.Throw(failedAt(err, 2))
-		if !strings.Contains(err.Error(), "recovery failed: mpicx: error propagated from rank 1") {
-			return fmt.Errorf("got %w", err)
-		}
-		return exchange(ctx, world, 0)
-	})
-}
 
 // What fn returns passes Try unchanged if all ranks have it: wrapped, too.
 func TestTryReturnsWhatAllHave(t *testing.T) {
@@ -92,79 +55,18 @@ func TestTryTakesThrownErrorsOnly(t *testing.T) {
 	})
 }
 
-// TryAll: nobody leaves with nil while another fails.
-func TestTryAll(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		for round := range 10 {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				if world.Rank() == round%4 {
-					settle()
-					return &placeError{world.Rank(), round}
-				}
-				return nil // at once
-			})
-			mpicx.Throw(propagated(err, 100+round))
-			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil }))
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
-// Ranks that only poll take part in resolving.
-func TestPolling(t *testing.T) {
-	fakeTime(t)
-	type look = func(ctx context.Context, f future.Waiter) error
-	for name, poll := range map[string]look{
-		"Test": func(_ context.Context, f future.Waiter) error {
-			for {
-				if done, err := f.Test(); done {
-					return err
-				}
-				time.Sleep(time.Second)
-			}
-		},
-		"Done": waysToLook["Done"], "WaitAny": waysToWait["WaitAny"],
-		"WaitAll": func(ctx context.Context, f future.Waiter) error {
-			never, _ := future.New[int]()
-			return future.WaitAll(ctx, f, never)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				var err error
-				if world.Rank() == 0 {
-					settle()
-					err = world.SignalError(ctx, 4)
-				} else {
-					err = poll(ctx, mpicx.Recv(world, []int{0}, 0, 1))
-				}
-				mpicx.Throw(propagated(err, 4))
-				return exchange(ctx, world, 0)
-			})
-		})
-	}
-}
-
-// Close waits for all, gets errors that are still to come, and ends the use.
-func TestClose(t *testing.T) {
+// A rank that only waits for the channel of a future takes part in resolving.
+func TestDoneTakesPartInResolving(t *testing.T) {
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		c := world.Dup().MustGet(ctx)
 		var err error
-		if world.Rank() == 1 {
+		if world.Rank() == 0 {
 			settle()
-			err = c.SignalError(ctx, 2)
+			err = world.SignalError(ctx, 4)
 		} else {
-			err = c.Close(ctx)
+			err = waysToLook["Done"](ctx, mpicx.Recv(world, []int{0}, 0, 1))
 		}
-		mpicx.Throw(propagated(err, 2))
-		mpicx.Throw(c.Close(ctx))
-		for i, err := range []error{c.Close(ctx), c.Barrier().Wait(ctx), mpicx.Send(c, []int{1}, 0, 0).Wait(ctx), c.Dup().Wait(ctx)} {
-			if e, is := errors.AsType[*mpicx.MPIError](err); !is || e.Class != mpicx.ClassComm || !strings.Contains(e.Error(), "world.dup1 is closed") {
-				return fmt.Errorf("%d: %v", i, err)
-			}
-		}
+		mpicx.Throw(propagated(err, 4))
 		return exchange(ctx, world, 0)
 	})
 }
@@ -320,7 +222,7 @@ func TestP6Messages(t *testing.T) {
 			me := world.Rank()
 			part := world.Split(me%2, 0).MustGet(ctx)
 			setUp := sent[me].Load() // with the ULFM backend, all agree that all have one
-			err := world.Guard(ctx, func(ctx context.Context) error {
+			mpicx.Throw(world.Guard(ctx, func(ctx context.Context) error {
 				return world.Try(ctx, func(ctx context.Context) error {
 					for range 3 {
 						mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
@@ -330,17 +232,12 @@ func TestP6Messages(t *testing.T) {
 					}
 					return part.Close(ctx)
 				})
-			})
-			if err != nil {
-				return err
-			}
-			s := sent[me].Load() - setUp
-			if s != 0 {
+			}))
+			if s := sent[me].Load() - setUp; s != 0 {
 				return fmt.Errorf("rank %d of %d sent %d messages on error channels, without an error", me, n, s)
 			}
-			if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil { // all have looked
-				return err
-			}
+			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil })) // all have looked
+			var err error
 			if me == n/3 {
 				err = world.SignalError(ctx, 1)
 			} else {
@@ -375,6 +272,9 @@ func TestP1WhateverWasPending(t *testing.T) {
 			{"long Send", func(p place) waiter { return mpicx.Send(p.Comm, make([]int, 10000), 0, 1) }},
 			{"Sendrecv", func(p place) waiter { return mpicx.Sendrecv(p.Comm, make([]int, 9), 0, 1, make([]int, 9), 0, 2) }},
 			{"Probe", func(p place) waiter { return mpicx.Probe[int](p.Comm, 0, 1) }},
+			{"Mprobe", func(p place) waiter { return p.Mprobe(mpicx.AnySource, 1) }},
+			{"RecvInit", func(p place) waiter { return mpicx.RecvInit(p.Comm, make([]int, 1), 0, 1).Start() }},
+			{"long SsendInit", func(p place) waiter { return mpicx.SsendInit(p.Comm, make([]int, 20_000), 0, 1).Start() }},
 		}, callees(n)...)
 		for _, call := range calls {
 			if call.text == "Close" || call.text == "CreateIntercomm" {
@@ -402,37 +302,6 @@ func TestP1WhateverWasPending(t *testing.T) {
 			})
 		}
 	}
-}
-
-// P4: a future that was done keeps its result; one that was pending ends with the
-// verdict, its buffer free: see also TestF4.
-func TestP4DoneKeepsPendingEnds(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		me, peer := world.Rank(), 1-world.Rank()
-		got := []int{0}
-		done := mpicx.Recv(world, got, peer, 1)
-		mpicx.Send(world, []int{5 + peer}, peer, 1).MustWait(ctx)
-		<-done.Done()
-		pending := mpicx.Recv(world, []int{0}, peer, 2)
-		if me == 0 {
-			world.Barrier().MustWait(ctx)
-			mpicx.Throw(propagated(world.SignalError(ctx, 3), 3))
-		} else {
-			if err := world.Barrier().Wait(ctx); err == nil {
-				err = pending.Wait(ctx)
-				mpicx.Throw(propagated(err, 3))
-			}
-		}
-		for range 3 {
-			if s, err := done.Get(ctx); err != nil || s.Count != 1 || s.Source != peer || got[0] != 5+me {
-				return fmt.Errorf("done: %v %v %v", s, err, got)
-			}
-			if isDone, err := pending.Test(); !isDone || propagated(err, 3) != nil {
-				return fmt.Errorf("pending: %v %v", isDone, err)
-			}
-		}
-		return nil
-	})
 }
 
 // P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a

@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,7 +24,9 @@ func TestH1Involved(t *testing.T) {
 			recv := mpicx.Recv(world, []int{0}, 3, 1)
 			slice := mpicx.RecvSlice[int](world, 3, 1)
 			value := mpicx.RecvValue[string](world, 3, 1)
-			probe := mpicx.Probe[int](world, 3, 1)
+			probe, mprobe := mpicx.Probe[int](world, 3, 1), world.Mprobe(3, 1)
+			persistent := mpicx.RecvInit(world, []int{0}, 3, 1)
+			started := persistent.Start()
 			ssend := mpicx.Ssend(world, []int{1}, 3, 1)
 			long := mpicx.Send(world, make([]int, 10000), 3, 1)
 			barrier := world.Barrier()
@@ -33,7 +34,7 @@ func TestH1Involved(t *testing.T) {
 			mpicx.Throw(deadIs(recv.Wait(ctx), 3))
 			for range 2 {
 				for i, f := range []future.Waiter{
-					slice, value, probe, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1),
+					slice, value, probe, mprobe, started, ssend, long, barrier, mpicx.Recv(world, []int{0}, 3, 1), persistent.Start(),
 					mpicx.Send(world, []int{0}, 3, 1), mpicx.SendValue(world, 1, 3, 1), world.Barrier(),
 					mpicx.Bcast(world, []int{1}, 0), mpicx.AllgatherValue(world, 1), world.Dup(), world.Split(0, 0), world.SplitShared(0),
 				} {
@@ -148,43 +149,6 @@ func TestH2Propagate(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A soft error on a communicator of which a rank has died is a corruption.
-func TestSoftErrorFindsTheDead(t *testing.T) {
-	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		switch world.Rank() {
-		case 2:
-			mpicxtest.Die(world)
-		case 0:
-			return corruptedBy(world.SignalError(ctx, 5), 2)
-		}
-		return corruptedBy(mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx), 2)
-	})
-}
-
-// A death while communicators are made gives every survivor an error or none.
-func TestDeathWhileSplitting(t *testing.T) {
-	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 3 {
-			world.Split(0, 0)
-			mpicxtest.Die(world)
-		}
-		_, err := world.Split(0, 0).Get(ctx)
-		flag := 0
-		if err == nil {
-			flag = 1
-		}
-		world.AckFailed(len(world.Failed()))
-		agreed, agreeErr := world.Agree(flag).Get(ctx)
-		if f, ok := errors.AsType[*mpicx.ProcFailedError](agreeErr); ok {
-			agreed = f.Flag
-		}
-		if agreed != flag {
-			return fmt.Errorf("agreed on %d, but here %w", agreed, err)
-		}
-		return nil
-	})
 }
 
 // A death corrupts the communicator that it was met on, and those made of it that

@@ -41,25 +41,13 @@ func TestErrorsReturnSeesWhoFailed(t *testing.T) {
 // A rank that returns while others need it, or panics outside of Guard, is dead
 // for them: Shrink excludes it.
 func TestReturningIsDying(t *testing.T) {
-	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
+	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank()%2 == 0 {
 			return nil
 		}
-		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx), 1))
+		mpicx.Throw(deadIs(world.Agree(1).Wait(ctx), 0, 2)) // nobody waits for them by a message
 		return shrinks(ctx, world, 2)
 	})
-	t.Run("agree", func(t *testing.T) { // nobody waits for it by a message
-		mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank()%2 == 0 {
-				return nil
-			}
-			mpicx.Throw(deadIs(world.Agree(1).Wait(ctx), 0, 2))
-			return shrinks(ctx, world, 2)
-		})
-	})
-	if mpicx.Backend != "ulfm" {
-		return
-	}
 	oneProcess(t)
 	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 2 {
@@ -115,23 +103,6 @@ func TestRunCorruptsWhatIsUsed(t *testing.T) {
 	}, mpicx.WithRanks(4))
 	require.ErrorIs(t, err, bug)
 	require.NotContains(t, err.Error(), "got")
-}
-
-// The analysis group dies. The solver group continues without it, on its own communicator.
-func TestIntercommOtherGroupDies(t *testing.T) {
-	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-		solver, bridge, remoteLeader := beside(ctx, world, 3)
-		ic := mpicx.CreateIntercomm(solver, 0, bridge, remoteLeader, 3).MustGet(ctx)
-		if world.Rank() >= 3 {
-			mpicxtest.Die(world)
-		}
-		var err error
-		for err == nil {
-			err = mpicx.InterBcast(ic, []int{1}, ic.Own(0)).Wait(ctx)
-		}
-		mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
-		return exchange(ctx, solver, 0)
-	})
 }
 
 // Agree gives each group the AND of the other group's flags. Shrink leaves out the dead of both. A

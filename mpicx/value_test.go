@@ -201,28 +201,10 @@ func TestLoc(t *testing.T) {
 		for i, v := range test.values {
 			locs = append(locs, mpicx.Loc[float64]{Value: v, Index: i})
 		}
-		for start := range locs { // in any order, with any brackets
-			for split := range locs {
-				order := slices.Concat(locs[start:], locs[:start])
-				for _, reduce := range []struct {
-					f    func(a, b mpicx.Loc[float64]) mpicx.Loc[float64]
-					want int
-				}{{mpicx.MinLoc[float64], test.min}, {mpicx.MaxLoc[float64], test.max}} {
-					fold := func(all []mpicx.Loc[float64]) mpicx.Loc[float64] {
-						acc := all[0]
-						for _, l := range all[1:] {
-							acc = reduce.f(acc, l)
-						}
-						return acc
-					}
-					got := fold(order)
-					if split > 0 {
-						got = reduce.f(fold(order[:split]), fold(order[split:]))
-					}
-					require.Equal(t, reduce.want, got.Index, "%v", order)
-					require.Equal(t, math.IsNaN(test.values[reduce.want]), math.IsNaN(got.Value))
-				}
-			}
+		for start, split := range product(indices(len(locs)), indices(len(locs))) { // in any order, with any brackets
+			order := slices.Concat(locs[start:], locs[:start])
+			require.Equal(t, fmt.Sprint(locs[test.min]), fmt.Sprint(fold(order, split, mpicx.MinLoc[float64])), "%v", order)
+			require.Equal(t, fmt.Sprint(locs[test.max]), fmt.Sprint(fold(order, split, mpicx.MaxLoc[float64])), "%v", order)
 		}
 	}
 	for _, n := range fitting(1, 5) {
@@ -237,6 +219,18 @@ func TestLoc(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// fold combines the first so many of all, and the others, and then both.
+func fold[T any](all []T, split int, f func(a, b T) T) T {
+	if split > 0 {
+		return f(fold(all[:split], 0, f), fold(all[split:], 0, f))
+	}
+	acc := all[0]
+	for _, v := range all[1:] {
+		acc = f(acc, v)
+	}
+	return acc
 }
 
 // Wrong calls end with errors that say what was expected (F1).
@@ -270,29 +264,25 @@ func TestBadValues(t *testing.T) {
 
 // A value that only the receiver finds wrong ends in an error of all in a Try.
 func TestMismatchedValues(t *testing.T) {
-	for name, call := range inOrder(map[string]func(ctx context.Context, c *mpicx.Comm, odd bool) error{
-		"ScatterValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
-			if odd {
-				return mpicx.ScatterValue[string](c, nil, 0).Wait(ctx)
-			}
-			return mpicx.ScatterValue(c, make([]int, 3), 0).Wait(ctx)
+	concat := func(a, b string) string { return a + b }
+	first := func(a, _ []int) []int { return a }
+	for name, calls := range inOrder(map[string][2]func(c *mpicx.Comm) future.Waiter{
+		"ScatterValue": {
+			func(c *mpicx.Comm) future.Waiter { return mpicx.ScatterValue(c, make([]int, 3), 0) },
+			func(c *mpicx.Comm) future.Waiter { return mpicx.ScatterValue[string](c, nil, 0) },
 		},
-		"AllgatherValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
-			if odd {
-				return mpicx.AllgatherValue(c, "a").Wait(ctx)
-			}
-			return mpicx.AllgatherValue(c, []int{1}).Wait(ctx)
+		"AllgatherValue": {
+			func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, []int{1}) },
+			func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, "a") },
 		},
-		"ScanValue": func(ctx context.Context, c *mpicx.Comm, odd bool) error {
-			if odd {
-				return mpicx.ScanValue(c, "a", func(a, b string) string { return a + b }).Wait(ctx)
-			}
-			return mpicx.ScanValue(c, []int{1}, func(a, _ []int) []int { return a }).Wait(ctx)
+		"ScanValue": {
+			func(c *mpicx.Comm) future.Waiter { return mpicx.ScanValue(c, []int{1}, first) },
+			func(c *mpicx.Comm) future.Waiter { return mpicx.ScanValue(c, "a", concat) },
 		},
 	}) {
 		t.Run(name, func(t *testing.T) {
 			mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
-				err := c.TryAll(ctx, func(ctx context.Context) error { return call(ctx, c, c.Rank() == 1) })
+				err := c.TryAll(ctx, func(ctx context.Context) error { return calls[c.Rank()%2](c).Wait(ctx) })
 				mpicx.Throw(isA[*mpicx.PropagatedError](err))
 				if !strings.Contains(err.Error(), "mpicx: "+name) {
 					return fmt.Errorf("got %w", err)
