@@ -78,7 +78,8 @@ func TestWaiters(t *testing.T) {
 				ctx, cancel := timeout(c.timeout)
 				defer cancel()
 				start, fs := time.Now(), c.fs.begin()
-				i, err := all, error(nil)
+				i := all
+				var err error
 				if c.index == all {
 					err = future.WaitAll(ctx, fs...)
 				} else {

@@ -263,14 +263,6 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// childOf returns the process that a process has started, and ends it with t.
-func childOf(t *testing.T, p *process) (pid int) {
-	pid, err := strconv.Atoi(strings.TrimPrefix(p.says(t), "child "))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	return pid
-}
-
 // A process has ended even if a child outlives it. If the child is an heir, which keeps its sockets
 // open, a process finds the end that looks, before the system has closed the files.
 func TestChildren(t *testing.T) {

@@ -479,7 +479,7 @@ func TestGarbageForHearts(t *testing.T) {
 		{header{kind: vouch, id: 1}, nil, false},
 		{header{kind: vouch, id: 4}, nil, false},
 	} {
-		t.Run(fmt.Sprint(c.h.kind, c.h.id, c.rest), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v %d %x", c.h.kind, c.h.id, c.rest), func(t *testing.T) {
 			m := startMachines(t, 0, 0, 1, 1)
 			e := m.jobs[0].engine
 			e.lock()
