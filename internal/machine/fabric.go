@@ -81,7 +81,7 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 		near[r] = r
 	}
 	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(),
-		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later, Marks: marks}, nil
+		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later, Wakes: true, Marks: marks}, nil
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of

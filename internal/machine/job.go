@@ -21,12 +21,13 @@ type Job struct {
 	// Started, unless it is nil, is called when a process has been started.
 	Started func(rank, pid int)
 
-	board board
-	stop  context.CancelCauseFunc
-	lives *os.File      // locked while this process lives
-	ready chan struct{} // closed when all have come, or stop has been called; the fields below are read only then
-	peers *peers.Peers  // nil: it could not listen
-	err   error         // not all have come
+	board  board
+	shared []byte // the memory of package node
+	stop   context.CancelCauseFunc
+	lives  *os.File      // locked while this process lives
+	ready  chan struct{} // closed when all have come, or stop has been called; the fields below are read only then
+	peers  *peers.Peers  // nil: it could not listen
+	err    error         // not all have come
 }
 
 // NewJob makes a job that begins with n processes; later more may be started in it. The caller
@@ -85,7 +86,7 @@ func (j *Job) make(in string) (err error) {
 		j.board, err = node.MapFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.board = j.board[:boardSize(j.all())]
+		j.board, j.shared = j.board[:boardSize(j.all())], j.board[boardSize(j.all()):]
 		j.board.begin(j.Size)
 	}
 	if err != nil {
@@ -143,6 +144,7 @@ func (j *Job) ended(rank int) state {
 	was := j.board.state(rank)
 	if j.Later > 0 && !j.board.over() {
 		j.board.seen(rank)
+		node.WakeAll(j.shared, j.all())
 	}
 	if j.Of(rank).isLater() {
 		return was

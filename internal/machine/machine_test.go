@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
@@ -120,6 +121,17 @@ func TestEndBeforeItsOutput(t *testing.T) {
 	require.Zero(t, outcomes[1].Status())
 	require.Contains(t, out[1].String(), "process 0 has died")
 	require.Equal(t, "last words\n", out[0].String())
+}
+
+// Processes that sleep are woken when the launcher notes the end of one that no other sees.
+func TestEndWakesSleepers(t *testing.T) {
+	j, err := NewJob(1, 1)
+	require.NoError(t, err)
+	defer j.Close()
+	sleeper := bell.New(j.shared)
+	sleeper.Arm()
+	j.ended(1)
+	require.False(t, sleeper.Armed())
 }
 
 // A process that has left still passes messages on. Its end is a death unless all have left:

@@ -31,6 +31,8 @@ type natives struct {
 	proposed bool               // the agreement to make the first is under way
 }
 
+const isNative = true
+
 func (*shim) Pressing() bool { return native.pressing.Load() }
 
 // requestsNative returns how many requests the end of the job waits for.

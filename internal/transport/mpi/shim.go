@@ -101,7 +101,7 @@ func (s *shim) Start(mortal bool, _ func()) (node.Start, error) {
 		C.mx_copies, C.mx_longest_piece = 1, C.MX_PIECE
 		err = startNative()
 	}
-	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest)}, err
+	return node.Start{Name: "mpi", Rank: int(rank), Size: int(size), Crowded: crowded != 0, Packet: int(longest), Wakes: !isNative}, err
 }
 
 func (s *shim) Machines() ([]int, error) {

@@ -48,6 +48,7 @@ type place struct {
 	rank, size int
 	far        int     // length of the longest eager message to another machine
 	machines   []int   // for each process the number of its machine
+	near       bool    // whatever this process waits for rings its bell
 	later      int     // the last later processes may be started during the job
 	reserve    Reserve // the fabric, if later > 0
 }

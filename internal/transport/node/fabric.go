@@ -5,7 +5,7 @@ package node
 // All calls are made with the engine's mu held, or before and after it is in use.
 type Fabric interface {
 	// Start begins to take part in the job. mortal says that its processes may die. Until
-	// Finalize or Desert the fabric calls wake whenever Poll has a death to tell.
+	// Finalize or Desert the fabric may call wake when Poll has something to tell.
 	Start(mortal bool, wake func()) (Start, error)
 
 	// Send sends a packet. Its bytes may be changed when Send returns.
@@ -71,6 +71,9 @@ type Start struct {
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int
+	// Wakes says that wake of Fabric's Start is called for whatever Poll has to tell, or that another
+	// process of the machine wakes this one. Otherwise Poll is called often.
+	Wakes bool
 	// Marks are words in memory that change, waking who waits for them, when a process of this
 	// machine ends: see package bell.
 	Marks []*uint32

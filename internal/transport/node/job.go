@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -49,6 +50,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		e.far = max(farLimit, began.Packet-headerLength)
 	}
 	e.share(began.Near, began.Memory, began.Marks)
+	e.near = bell.Rings && began.Wakes && len(e.in) == e.size
 	if mortal && (several || o.Detector.Ping && e.size > 1) {
 		now := o.clock
 		if began := time.Now(); now == nil {

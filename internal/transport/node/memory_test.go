@@ -140,7 +140,7 @@ func each(n int, fn func(rank int)) {
 }
 
 func (m *memoryFabric) Start(bool, func()) (Start, error) {
-	return Start{Name: "memory", Rank: m.rank, Size: len(m.job.processes), Crowded: true, Packet: m.job.packet}, nil
+	return Start{Name: "memory", Rank: m.rank, Size: len(m.job.processes), Crowded: true, Packet: m.job.packet, Wakes: true}, nil
 }
 
 // meet gathers what processes bring, this one among them, by place in the list.

@@ -81,6 +81,14 @@ func room(n int) int {
 // MemorySize returns the size of the memory that n processes share.
 func MemorySize(n int) int { return n*bell.Size + n*n*oneWay(room(n)) }
 
+// WakeAll wakes all of n processes that sleep, whose shared memory this is.
+func WakeAll(memory []byte, n int) {
+	for i := range n {
+		mine := bell.New(memory[i*bell.Size:])
+		mine.Wake()
+	}
+}
+
 // oneWay returns the size of the memory in which one process sends to another, with rings of this
 // room.
 func oneWay(room int) int { return ring.Size(room) + ring.OffersSize }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mpicx/go-mpicx/internal/bell"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -136,7 +135,7 @@ func (e *engine) call() {
 
 // patience is how long a goroutine looks for packets before it sleeps.
 func (e *engine) patience() time.Duration {
-	if bell.Rings && len(e.in) == e.size {
+	if e.near {
 		return vain
 	}
 	return vainFar
@@ -167,7 +166,7 @@ func (e *engine) longestSleep(waited time.Duration) time.Duration {
 		return 0
 	case e.isMoving():
 		return min(waited/8, period, e.longest)
-	case bell.Rings && len(e.in) == e.size && e.lagging == 0:
+	case e.near && e.lagging == 0:
 		return min(max(waited, e.shortest), e.longest)
 	}
 	return min(waited/8, longestNap, e.longest)

@@ -14,6 +14,7 @@ import (
 func TestNoSleepWithAPacket(t *testing.T) {
 	c, _ := pair(false)
 	e := c[1].e
+	e.near = true
 	require.Equal(t, time.Second, e.longestSleep(time.Hour))
 	require.True(t, c[0].TrySend(1, 1, 0, 0, []byte{1}))
 	e.wanted.Store(1)

@@ -97,6 +97,7 @@ func (w *watched) join(s *Start, most int) (err error) {
 			return err
 		}
 	}
+	s.Wakes = s.Wakes && all
 	s.Near = w.near
 	if most > 0 {
 		s.Near, err = w.Neighbours(most)
