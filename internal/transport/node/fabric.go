@@ -71,8 +71,8 @@ type Start struct {
 	// Later is the number of processes, the last ones, that may be started later. If it is not 0
 	// the fabric is a Reserve.
 	Later int
-	// Wakes says that wake of Fabric's Start is called for whatever Poll has to tell, or that another
-	// process of the machine wakes this one. Otherwise Poll is called often.
+	// Wakes says that wake of Fabric's Start is called for whatever Poll has to tell, or that
+	// another process of the machine wakes this one. Otherwise Poll is called often.
 	Wakes bool
 	// Marks are words in memory that change, waking who waits for them, when a process of this
 	// machine ends: see package bell.
