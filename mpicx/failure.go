@@ -70,9 +70,10 @@ func meaningOf(v *errchan.Verdict) *meaning {
 			f := decodeFailure(r)
 			path := decodePath(f.path)
 			switch {
-			case len(path) > 0 && path[0] < m.era:
+			case len(path) == 0 || v.Corrupt:
+			case path[0] < m.era:
 				continue
-			case len(path) > 0 && path[0] > m.era && !v.Corrupt:
+			case path[0] > m.era:
 				m.era = path[0]
 				m.failures = slices.DeleteFunc(m.failures, func(f Failure) bool { return f.path != "" })
 			}
@@ -93,6 +94,7 @@ func meaningOf(v *errchan.Verdict) *meaning {
 		if len(m.place) == 1 {
 			m.place = nil
 		}
+		m.failures = slices.Clip(m.failures)
 		return m
 	}).(*meaning)
 }

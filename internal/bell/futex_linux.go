@@ -29,7 +29,6 @@ type waiter struct {
 
 // sleep sleeps while all words have their values, until they are woken, for at most this time.
 func (b *Bell) sleep(most time.Duration) {
-	limit := syscall.NsecToTimespec(most.Nanoseconds())
 	if n := min(len(b.also), mostWords-1); n > 0 {
 		all := make([]waiter, n+1)
 		all[0] = waiter{armed, uint64(uintptr(unsafe.Pointer(b.word))), size32, 0}
@@ -42,10 +41,12 @@ func (b *Bell) sleep(most time.Duration) {
 		until := struct{ seconds, nanoseconds int64 }{end / 1e9, end % 1e9} // 64 bits on each system
 		_, _, err := syscall.Syscall6(futexWaitv, uintptr(unsafe.Pointer(&all[0])), uintptr(n+1), 0, uintptr(unsafe.Pointer(&until)), monotonic, 0)
 		runtime.KeepAlive(all)
-		if err != syscall.ENOSYS {
+		switch err {
+		case 0, syscall.EAGAIN, syscall.EINTR, syscall.ETIMEDOUT:
 			return
-		}
+		} // ENOSYS, or EPERM in a container
 	}
+	limit := syscall.NsecToTimespec(most.Nanoseconds())
 	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(b.word)), futexWait, armed, uintptr(unsafe.Pointer(&limit)), 0, 0)
 }
 

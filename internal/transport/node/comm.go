@@ -154,7 +154,7 @@ func (c *comm) OnFailure(told func(error)) {
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))
 	if n > 0 {
-		c.e.wake()
+		c.e.call()
 	}
 }
 

@@ -166,6 +166,7 @@ func (e *engine) fail(err error) {
 	e.err = err
 	e.over.Store(true)
 	e.wake()
+	e.driving.invite() // one after another, all goroutines that wait find that it is over
 	for _, c := range e.comms {
 		c.tellFailure()
 	}

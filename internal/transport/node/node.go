@@ -161,6 +161,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	if lags {
 		o.backlog = append(o.backlog, packet)
 		e.lagging++
+		e.ring()
 	} else {
 		o.End(n)
 	}

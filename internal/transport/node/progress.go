@@ -74,6 +74,8 @@ func (e *engine) goOn() {
 	timer := time.NewTimer(period)
 	var since time.Time // nothing has happened since
 	quiet := 0          // periods without a packet, while the program computes
+	// Where Go has one thread to run on, a sleep would keep it from the program for some time.
+	sleepless := runtime.GOMAXPROCS(0) == 1
 	for reminded := time.Now(); ; {
 		select {
 		case <-e.attend: // before stop, of which it may tell
@@ -85,19 +87,22 @@ func (e *engine) goOn() {
 			return
 		default:
 		}
-		happened := e.over.Load()
-		switch {
-		case happened || e.driving.busy.Load() || e.watched.Load() == 0 && quiet <= calm:
+		happened := false
+		switch busy := e.driving.busy.Load(); {
+		case busy || e.over.Load() || e.watched.Load() == 0 && (quiet <= calm || sleepless):
 			timer.Reset(period)
 			select {
 			case <-timer.C:
 				quiet++
 			case <-e.attend:
 			}
+			if busy {
+				quiet = 0
+			}
 			since = time.Now().Add(-e.patience())
 		case time.Since(since) < e.patience():
 			runtime.Gosched()
-			e.core.yield()
+			yield()
 		default:
 			happened = e.sleep(time.Since(since))
 		}
@@ -121,11 +126,18 @@ func (e *engine) goOn() {
 func (e *engine) wake() {
 	e.call()
 	if b := e.bell.Load(); b != nil {
+		b.Wake()
+	}
+}
+
+// ring wakes goOn if it sleeps, because there is work that nobody rings for.
+func (e *engine) ring() {
+	if b := e.bell.Load(); b != nil {
 		b.Ring()
 	}
 }
 
-// call is wake, if goOn does not sleep for goroutines that wait.
+// call makes goOn look soon, unless it sleeps: then a packet wakes it.
 func (e *engine) call() {
 	select {
 	case e.attend <- struct{}{}:
@@ -162,7 +174,7 @@ func (e *engine) longestSleep(waited time.Duration) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
-	case slices.ContainsFunc(e.in, (*inbox).Ready): // progress lets those go first who wait for mu
+	case len(e.pulls) > 0 || slices.ContainsFunc(e.in, (*inbox).Ready): // progress lets others go first
 		return 0
 	case e.isMoving():
 		return min(waited/8, period, e.longest)
@@ -181,15 +193,15 @@ func (e *engine) sleep(waited time.Duration) (happened bool) {
 		return false
 	}
 	mine.Arm()
-	if len(e.attend) > 0 || !e.driving.try() { // a goroutine waits again, and will call
+	if !e.driving.try() { // a goroutine waits again, and will call
 		mine.Disarm()
 		return false
 	}
 	happened = e.progress(1)
 	e.driving.leave()
-	if happened {
+	if happened || len(e.attend) > 0 {
 		mine.Disarm()
-		return true
+		return happened
 	}
 	return mine.Sleep(e.longestSleep(waited))
 }
@@ -200,9 +212,7 @@ func (e *engine) sleep(waited time.Duration) (happened bool) {
 func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 	for {
 		if e.driving.try() {
-			woken, over := e.drive(w, ended)
-			e.driving.leave()
-			if over {
+			if woken, over := e.drive(w, ended); over {
 				e.driving.invite()
 				return woken
 			}
@@ -219,7 +229,11 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 	e.watched.Add(1)
 	defer e.watched.Add(-1)
 	defer w.Rise()
-	if !e.driving.busy.Load() {
+	switch {
+	case e.over.Load(): // the others find it too
+		e.driving.invite()
+		return w.Woken(), true
+	case !e.driving.busy.Load():
 		e.call()
 	}
 	select {
@@ -237,6 +251,7 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 // processes, sooner if another process of the job needs it. Over says that the wait is over;
 // otherwise it was in vain.
 func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
+	defer e.driving.leave()
 	var since time.Time
 	for idle := 1; ; idle++ {
 		if w.Woken() {

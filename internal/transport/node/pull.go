@@ -91,6 +91,7 @@ func (e *engine) pullFrom(o *outbox, tag uint32, t *transfer) bool {
 		return false
 	}
 	e.pulls = append(e.pulls, pull{transfer: t, tag: tag, from: decodeOrigin(t.arrival.bytes)})
+	e.ring()
 	return true
 }
 

@@ -137,6 +137,7 @@ func (e *engine) give(tag uint32, t *transfer) {
 		o.remainders = append(o.remainders, remainder{t, tag, t.bytes, len(t.bytes)})
 		e.lagging++
 		e.push(o)
+		e.ring()
 	} else {
 		e.carry(true, tag, t, t.bytes)
 	}

@@ -40,8 +40,16 @@ func TestWhatWakesASleeper(t *testing.T) {
 	if !bell.Rings {
 		t.Skip("here a process looks from time to time")
 	}
+	var outlives [2]chan bool
+	t.Cleanup(func() { // when the job has ended
+		for _, woken := range outlives {
+			require.False(t, <-woken)
+		}
+	})
 	jobs := startMemory(t, 2, true, true)
-	jobs[0].world.Watch(-1) // it sleeps because nothing comes, the other one because somebody waits
+	if runtime.GOMAXPROCS(0) > 1 {
+		jobs[0].world.Watch(-1) // it sleeps because nothing comes, the other one because somebody waits
+	}
 	for _, j := range jobs {
 		j.engine.lock()
 		j.engine.shortest, j.engine.longest = time.Hour, time.Hour
@@ -77,6 +85,25 @@ func TestWhatWakesASleeper(t *testing.T) {
 			}
 			require.Equal(t, woken, <-over)
 		}
+	}
+	for range 5 { // what begins while nobody waits: a burst for which the ring has no room, and a pull
+		var received, sent []*request
+		asleep(0)
+		for range 100 {
+			sent = append(sent, send(jobs[0].world, 1, 3, nearLimit))
+		}
+		for range 100 {
+			received = append(received, recv(jobs[1].world, 0, 3))
+		}
+		sent = append(sent, send(jobs[0].world, 1, 4, 1<<20))
+		asleep(0)
+		asleep(1)
+		for _, r := range append(received, append(sent, recv(jobs[1].world, 0, 4))...) {
+			<-r.done
+		}
+	}
+	for i := range outlives {
+		outlives[i] = await(1, make(sleeper), nil)
 	}
 	r, over := recv(jobs[1].world, 0, 3), await(0, make(sleeper), nil)
 	asleep(0)
