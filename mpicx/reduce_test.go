@@ -409,3 +409,21 @@ func nothingYet(told <-chan error) error {
 		return nil
 	}
 }
+
+// Texts, which have pointers, are combined in the order of ranks.
+func TestOrderOfTexts(t *testing.T) {
+	oneProcess(t)
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		runBoth(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			words, text, all := make([]string, 4), make([]string, 4), make([]string, 4)
+			for i := range words {
+				words[i] = fmt.Sprint(c.Rank(), ".", i, " ")
+				for r := range n {
+					all[i] += fmt.Sprint(r, ".", i, " ")
+				}
+			}
+			mpicx.AllreduceFunc(c, words, text, func(a, b string) string { return a + b }).MustWait(ctx)
+			return same("texts", text, all)
+		})
+	}
+}

@@ -387,3 +387,86 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 		return world.Barrier().Wait(ctx)
 	})
 }
+
+// A rank whose function gives up because an inner error has ended its context, before
+// it has entered the inner Try, has failed in the outer Try: all are told.
+func TestWhatTryReturnsAllHave(t *testing.T) {
+	oneProcess(t)
+	var outer [3]error
+	runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		outer[world.Rank()] = world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				<-ctx.Done() // it computes
+				return ctx.Err()
+			}
+			inner := world.Try(ctx, func(ctx context.Context) error { return &placeError{world.Rank(), 1} })
+			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
+			return world.Barrier().Wait(ctx)
+		})
+		world.Barrier().MustWait(ctx)
+		for _, err := range outer {
+			require.Equal(t, told(outer[0]), told(err))
+			require.Len(t, err.(*mpicx.PropagatedError).Failures, 2) // the inner error, again
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// The ranks that leave a child by its error, and their parent's Try with that, are
+// told by one error of the parent.
+func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
+	oneProcess(t)
+	runBothTimes(t, 200, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		var child *mpicx.Comm
+		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
+			child, err = world.Split(0, world.Rank()).Get(ctx)
+			return err
+		}))
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() == 1 {
+				return child.SignalError(ctx, 44)
+			}
+			return child.Barrier().Wait(ctx)
+		})
+		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
+			return fmt.Errorf("the parent's: %w", err)
+		}
+		return world.TryAll(ctx, func(context.Context) error { return nil })
+	})
+}
+
+// A nested Try handles its error, and the outer one continues with a context that has not ended. An
+// error that wraps the one which the inner Try has returned is a new one.
+func TestNestedTry(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Try(ctx, func(ctx context.Context) error {
+			inner := world.Try(ctx, func(ctx context.Context) error {
+				if world.Rank() == 1 {
+					settle()
+					return &placeError{1, 7}
+				}
+				err := world.Barrier().Wait(ctx)
+				if ctx.Err() == nil {
+					return errors.New("the inner context has not ended")
+				}
+				return err
+			})
+			mpicx.Throw(propagated(inner, 107))
+			if ctx.Err() != nil {
+				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
+			}
+			mpicx.Throw(exchange(ctx, world, 0))
+			if world.Rank() == 2 {
+				settle()
+				return fmt.Errorf("recovery failed: %w", inner)
+			}
+			return world.Barrier().Wait(ctx)
+		})
+		mpicx.Throw(failedAt(err, 2))
+		if !strings.Contains(err.Error(), "recovery failed: mpicx: error propagated from rank 1") {
+			return fmt.Errorf("got %w", err)
+		}
+		return exchange(ctx, world, 0)
+	})
+}
