@@ -15,7 +15,7 @@ import (
 // call differs from a peer's gets an *MPIError that describes both calls, from this operation or
 // the next one that it waits for. Then all its operations on the communicator end with that error,
 // until the next error that all ranks get (M2, M3). Bad arguments are an error at their rank, at
-// once, and at the ranks that wait for it, after about 100 ms.
+// once, and at the ranks with which it shares the call's place.
 
 // call describes a collective call. Its messages carry the description.
 type call = signature.Call

@@ -222,7 +222,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 			{"Send to rank 0, tag 5 on world", mpicx.Send(world, big, peer, 5)},
 			{"Ssend to rank 0, tag 6 on world", mpicx.Ssend(world, []int{0}, peer, 6)},
 			{"Recv from any rank, any tag on world", mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag)},
-			{"Barrier, step 2: receive from rank 0 on world", world.Barrier()},
+			{"Barrier waits for rank 0 on world", world.Barrier()},
 			{"AllreduceFunc, step 2: receive from rank 0 on world", mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum)},
 			{"AllgatherValue, step 3: receive from rank 0 on world", mpicx.AllgatherValue(world, "one")},
 		}

@@ -33,9 +33,10 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 	if p.parts == nil {
 		p.parts = make([]transport.Part, b.size)
 	}
-	m := r.Meeting
-	p.parts[rank] = m.Part
-	full := len(p.made) == b.size
+	m, full := r.Meeting, len(p.made) == b.size
+	if m.Flow != transport.FromRoot || rank == m.Root {
+		p.parts[rank] = m.Part
+	}
 	p.rooted = p.rooted || rank == m.Root
 	switch {
 	case full && m.Flow == transport.Together:
@@ -80,7 +81,7 @@ func (b *Board) goesOn(p *place, rank int) bool {
 	}
 	at := len(p.copies)
 	p.copies = append(p.copies, part.Send...)
-	part.Send = p.copies[at:]
+	*part = transport.Part{Send: p.copies[at:]}
 	return true
 }
 
@@ -116,6 +117,7 @@ func (b *Board) release(p *place) (ended *transport.Request) {
 		b.unwait(r)
 		*last, last = r, &r.Next
 	}
+	clear(p.waiting)
 	p.waiting, p.root = p.waiting[:0], nil
 	return ended
 }

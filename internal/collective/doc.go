@@ -1,4 +1,5 @@
-// Package collective has the algorithms of collective operations over point-to-point messages.
+// Package collective has the algorithms of collective operations over point-to-point messages and,
+// where ranks share memory, on a board without messages.
 //
 // An [Algorithm] is one rank's part, step by step: it names the messages that a step exchanges,
 // and computes with their contents. An [Exchange] carries out the steps as messages complete,

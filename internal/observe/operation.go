@@ -60,7 +60,8 @@ func SharedOperationOf(r *transport.Request, comm string) Operation {
 }
 
 // String describes the operation: "Recv from rank 5, tag 9 on world.dup1", "Barrier #17 on world",
-// "Barrier, step 2: receive from rank 0 on world, epoch 1". The first epoch is not mentioned.
+// "Barrier waits for rank 0 on world", "Scan, step 2: receive from rank 0 on world, epoch 1". The
+// first epoch is not mentioned.
 func (o Operation) String() string {
 	var b strings.Builder
 	b.WriteString(o.Name)
@@ -68,6 +69,8 @@ func (o Operation) String() string {
 	case o.Number > 0:
 		fmt.Fprintf(&b, " #%d", o.Number)
 	case o.Kind == transport.Idle:
+	case o.Kind == transport.Joining:
+		fmt.Fprintf(&b, " waits for rank %d", o.Peer)
 	case o.Step > 0:
 		fmt.Fprintf(&b, ", step %d: %v %s", o.Step, o.Kind, o.peer())
 	case o.Tag == transport.AnyTag:
@@ -93,8 +96,6 @@ func (o *Operation) peer() string {
 		return "from any rank"
 	case o.Kind == transport.Sending:
 		return fmt.Sprintf("to rank %d", o.Peer)
-	case o.Kind == transport.Joining:
-		return fmt.Sprintf("for rank %d", o.Peer)
 	}
 	return fmt.Sprintf("from rank %d", o.Peer)
 }

@@ -26,5 +26,5 @@ const (
 )
 
 func (k Kind) String() string {
-	return [...]string{"idle", "send", "receive", "probe", "matched probe", "wait"}[k]
+	return [...]string{"idle", "send", "receive", "probe", "matched probe", "meeting"}[k]
 }

@@ -291,6 +291,7 @@ type Part struct{ Send, Recv []byte }
 // A Flow says which ranks need which.
 type Flow uint8
 
+// The flows.
 const (
 	Together Flow = iota // each needs all
 	ToRoot               // the root needs all

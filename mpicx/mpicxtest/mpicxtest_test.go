@@ -48,7 +48,7 @@ var failing = map[string]struct {
 		"  rank 0: Recv from rank 2, tag 77 on world\n", "  rank 1: Ssend to rank 0, tag 5 on world.dup1\n", "  rank 2: Barrier #2 on world\n", "which is\n",
 		"rank 0:", "Recv from rank 2, tag 77 on world",
 		"rank 1:", "Ssend to rank 0, tag 5 on world.dup1",
-		"rank 2:", "Barrier, step 2: receive from rank 0 on world"}, []string{"panic"}},
+		"rank 2:", "Barrier waits for rank 0 on world"}, []string{"panic"}},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.SignalError(ctx, 1)
 		return mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).Wait(ctx)
@@ -76,7 +76,7 @@ var failing = map[string]struct {
 			mpicxtest.Die(world)
 		}
 		return world.Barrier().Wait(context.Background())
-	}, []string{"deadlock", "receive from rank 1 on world"}, []string{"panic"}},
+	}, []string{"deadlock", "Barrier waits for rank 1 on world"}, []string{"panic"}},
 	"error that waits": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			mpicxtest.Die(world)
@@ -88,7 +88,7 @@ var failing = map[string]struct {
 			waitForChannel(func() { mpicxtest.Die(world) }, func() {})
 		}
 		return world.Barrier().Wait(context.Background())
-	}, []string{"deadlock", "receive from rank 1 on world", "rank 1:", "has died"}, []string{"panic"}},
+	}, []string{"deadlock", "Barrier waits for rank 1 on world", "rank 1:", "has died"}, []string{"panic"}},
 	"survivors fail": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 1:
