@@ -124,25 +124,41 @@ func TestDeathAtEveryOperation(t *testing.T) {
 	}
 }
 
+// A lossScheme is what a scheme promises of three versions, of which the last one is restored.
 type lossScheme struct {
 	name     string
 	option   checkpoint.Option
 	n        int
+	version  int
 	survives [][]int
 	loses    [][2][]int // the ranks that die, and those whose data are lost
 }
 
-var schemes = []lossScheme{
-	{"partner 1", checkpoint.Partner(1), 4, [][]int{{0}, {3}, {0, 2}, {1, 3}}, [][2][]int{{{0, 1}, {0, 1}}, {{1, 2, 3}, {2, 3}}}},
-	{"partner 2", checkpoint.Partner(2), 6, [][]int{{0, 1}, {1, 2}, {0, 2, 3, 5}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
-	{"RS(2, 1)", checkpoint.RS(2, 1), 6, [][]int{{0}, {2}, {1, 5}}, [][2][]int{{{0, 1}, {0, 1}}, {{3, 5}, {3, 5}}}},
-	{"RS(4, 2)", checkpoint.RS(4, 2), 7, [][]int{{0, 1}, {2, 5}, {3, 6}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
-	{"RS(3, 3)", checkpoint.RS(3, 3), 6, [][]int{{0, 1, 2}, {1, 3, 5}}, [][2][]int{{{2, 3, 4, 5}, {2, 3, 4, 5}}}},
+// Each scheme survives the deaths that it promises to: everybody has his own part again, and can load
+// those of the dead. If one more rank dies, all ranks get the same error, which says what is lost,
+// unless the files have an older version.
+func TestDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for _, s := range []lossScheme{
+		{"partner 1", checkpoint.Partner(1), 4, 2, [][]int{{0}, {3}, {0, 2}, {1, 3}}, [][2][]int{{{0, 1}, {0, 1}}, {{1, 2, 3}, {2, 3}}}},
+		{"partner 2", checkpoint.Partner(2), 6, 2, [][]int{{0, 1}, {1, 2}, {0, 2, 3, 5}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
+		{"RS(2, 1)", checkpoint.RS(2, 1), 6, 2, [][]int{{0}, {2}, {1, 5}}, [][2][]int{{{0, 1}, {0, 1}}, {{3, 5}, {3, 5}}}},
+		{"RS(4, 2)", checkpoint.RS(4, 2), 7, 2, [][]int{{0, 1}, {2, 5}, {3, 6}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
+		{"RS(3, 3)", checkpoint.RS(3, 3), 6, 2, [][]int{{0, 1, 2}, {1, 3, 5}}, [][2][]int{{{2, 3, 4, 5}, {2, 3, 4, 5}}}},
+		{"files", checkpoint.Dir(t.TempDir(), checkpoint.Every(2)), 4, 1, [][]int{{0, 1}}, nil}, // of 0, 1 and 2
+	} {
+		for _, dying := range s.survives {
+			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) { lose(t, s, dying, nil) })
+		}
+		for _, c := range s.loses {
+			t.Run(fmt.Sprint(s.name, c[0]), func(t *testing.T) { lose(t, s, c[0], c[1]) })
+		}
+	}
 }
 
-// lose saves versions, has ranks die, and restores among the others. Check is called with
-// what Restore returned there.
-func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error) {
+// lose saves versions, has ranks die, and restores among the others. Lost are the ranks whose data
+// are then lost.
+func lose(t *testing.T, s lossScheme, dying, lost []int) {
 	mpicxtest.Run(t, s.n, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world, s.option)
 		var x []float64
@@ -160,66 +176,35 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 			mpicxtest.Die(world)
 		}
 		_, _ = ended(ctx, world, false, nil)
-		repaired(ctx, t, world, func(c *mpicx.Comm) error {
+		rejoin := func(c *mpicx.Comm) error {
 			on, err := st.Rejoin(ctx, c)
 			if err == nil {
 				st = on
 			}
 			return err
-		})
+		}
+		repaired(ctx, t, world, rejoin)
 		x = nil
-		v, err := st.Restore(ctx)
-		if err := check(ctx, world, st, x, v, err); err != nil {
-			return err
+		if lost != nil {
+			isLost := &checkpoint.LostError{Version: 2, Ranks: lost}
+			_, err := st.Restore(ctx)
+			require.Equal(t, isLost, err)
+			require.Nil(t, x)
+			fewer, err := result(ctx, world.Shrink())
+			require.NoError(t, err)
+			require.NoError(t, rejoin(fewer))
+			_, err = st.Restore(ctx) // after the next repair it is lost still
+			require.Equal(t, isLost, err)
+			return st.Close(ctx)
+		}
+		restores(ctx, t, st, s.version)
+		require.Equal(t, value(world.Rank(), s.version), x)
+		for _, r := range dying {
+			loads(ctx, t, st, "x", r, s.version, value(r, s.version))
+			loads(ctx, t, st, "constant", r, s.version, []int{r})
 		}
 		return st.Close(ctx)
 	})
-}
-
-// Each scheme survives the deaths that it promises to. Everybody has his own part again, and
-// can load those of the dead.
-func TestDeaths(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, s := range schemes {
-		for _, dying := range s.survives {
-			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
-				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {
-					mpicx.Throw(err)
-					require.Equal(t, 2, v)
-					require.Equal(t, value(world.Rank(), 2), x)
-					for _, r := range dying {
-						loads(ctx, t, st, "x", r, v, value(r, 2))
-						loads(ctx, t, st, "constant", r, v, []int{r})
-					}
-					return nil
-				})
-			})
-		}
-	}
-}
-
-// If one more rank dies than the scheme survives, all ranks get the same error, which says what is
-// lost.
-func TestTooManyDeaths(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, s := range schemes {
-		for _, c := range s.loses {
-			dying, lost := c[0], c[1]
-			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
-				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, _ int, err error) error {
-					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
-					require.Nil(t, x)
-					fewer, err := result(ctx, world.Shrink())
-					require.NoError(t, err)
-					on, err := st.Rejoin(ctx, fewer)
-					require.NoError(t, err)
-					_, err = on.Restore(ctx) // after the next repair it is lost still
-					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
-					return on.Close(ctx)
-				})
-			})
-		}
-	}
 }
 
 // Under ErrorsReturn the program itself repairs what a death has broken.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // value is what rank r saves in a version.
@@ -131,7 +133,46 @@ func loads[T mpicx.Scalar](ctx context.Context, t *testing.T, st *checkpoint.Sto
 	require.Equal(t, want, got)
 }
 
-func same(dir string) func(int) string { return func(int) string { return dir } }
+// dirs are the directories of the ranks.
+type dirs func(rank int) string
+
+func same(dir string) dirs { return func(int) string { return dir } }
+
+// dirsIn returns one directory for all ranks, or one for each.
+func dirsIn(dir string, shared bool) dirs {
+	if shared {
+		return same(dir)
+	}
+	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
+}
+
+// job is a job of n ranks that restores a version, and saves others, with a Once variable. It returns
+// what Restore returns, which is the same at all ranks.
+func (of dirs) job(t *testing.T, n int, saves []int, opts ...checkpoint.Option) (version int, failure error) {
+	versions, errs := make([]int, n), make([]error, n)
+	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		r, constant := world.Rank(), ""
+		st, x := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
+		st.Protect("constant", &constant, checkpoint.Once)
+		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
+			require.Equal(t, "c", constant)
+		} else {
+			require.Empty(t, constant)
+		}
+		require.Equal(t, value(r, versions[r]), *x)
+		constant = "c"
+		for _, v := range saves {
+			*x = value(r, v)
+			st.Save(ctx, v).MustWait(ctx)
+		}
+		return st.Close(ctx)
+	})
+	for r := range n {
+		require.Equal(t, versions[0], versions[r])
+		require.Equal(t, errs[0], errs[r])
+	}
+	return versions[0], errs[0]
+}
 
 // files returns the names in a directory, without which Save they are of.
 func files(t *testing.T, dir string) (names []string) {
