@@ -25,16 +25,6 @@ import (
 // programs are what the tests start.
 var programs = map[string]func(){
 	"sum": sum,
-	"ranks": func() { // as WithRanks, as many as the environment says
-		n, err := strconv.Atoi(os.Getenv("TEST_RANKS"))
-		if err != nil {
-			panic(err)
-		}
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			fmt.Printf("rank %d of %d\n", world.Rank(), world.Size())
-			return world.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(n))
-	},
 	"input": func() {
 		rank(func(_ context.Context, world *mpicx.Comm) error {
 			in, err := io.ReadAll(os.Stdin)
@@ -121,24 +111,24 @@ var programs = map[string]func(){
 	},
 	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
 		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), backend()}
-		if os.Getenv("TEST_SPARE") != "" {
-			opts = append(opts, mpicx.WithSpares(1))
-		}
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
+		fn := func(ctx context.Context, world *mpicx.Comm) error {
 			err := world.Barrier().Wait(ctx)
 			fmt.Println("told:", err)
 			return err
-		}, opts...)
-	},
-	"unrecorded instance": func() {
-		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), backend())
-		if err == nil {
-			err = i.World().Barrier().Wait(ctx)
-			fmt.Println("told:", err)
-			err = errors.Join(err, i.Finalize(ctx))
 		}
-		must(err)
+		switch ctx := context.Background(); os.Getenv("TEST_HOW") {
+		case "spare":
+			opts = append(opts, mpicx.WithSpares(1))
+			fallthrough
+		case "run":
+			rank(fn, opts...)
+		case "instance":
+			i, err := mpicx.Initialize(ctx, opts...)
+			if err == nil {
+				err = errors.Join(fn(ctx, i.World()), i.Finalize(ctx))
+			}
+			must(err)
+		}
 	},
 	"spare alone": func() { // all others are killed
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
@@ -175,44 +165,30 @@ var programs = map[string]func(){
 		}
 		must(err)
 	},
-	"statuses": func() { // each its argument, after the job
-		rank(barrier, ulfm())
-		if s := os.Args[1+own()]; s == "kill" {
-			_ = kill()
-		} else if n, err := strconv.Atoi(s); err == nil {
-			os.Exit(n)
-		}
-	},
-	"plain": func() { // none of mpicx
-		if s := os.Args[1+own()]; s == "sleep" {
-			fmt.Printf("pid %d %d\n", own(), os.Getpid())
-			time.Sleep(time.Hour)
-		} else if n, err := strconv.Atoi(s); err == nil {
-			os.Exit(n)
-		}
-	},
-	"some": func() { // those whose argument is "run" do; the others exit with it, or sleep
-		switch s := os.Args[1+own()]; s {
-		case "run", "deadline":
-			ctx := context.Background()
-			if s == "deadline" {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, time.Second)
-				defer cancel()
+	"each": func() { // what its argument says, in words; a number ends it with that status
+		for _, word := range strings.Fields(os.Args[1+own()]) {
+			switch word {
+			case "run", "deadline":
+				ctx := context.Background()
+				if word == "deadline" {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+					defer cancel()
+				}
+				must(mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+					fmt.Println("begins")
+					return recovering(ctx, world, barrier)
+				}, backend()))
+			case "kill":
+				_ = kill()
+			case "sleep":
+				fmt.Printf("pid %d %d\n", own(), os.Getpid())
+				time.Sleep(time.Hour)
+			default:
+				status, err := strconv.Atoi(word)
+				must(err)
+				os.Exit(status)
 			}
-			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-				fmt.Println("begins")
-				return recovering(ctx, world, barrier)
-			}, backend())
-			must(err)
-		case "sleep":
-			time.Sleep(time.Hour)
-		default:
-			n, err := strconv.Atoi(s)
-			if err != nil {
-				panic(err)
-			}
-			os.Exit(n)
 		}
 	},
 	"mixed": func() { // rank 0 has another error backend
@@ -241,15 +217,12 @@ var programs = map[string]func(){
 		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
 		sum()
 	},
-	"forever": func() { // with the black channel the first death ends the job
+	// With the black channel the first death ends the job. With TEST_STATUS and ulfm, the signal ends all
+	// but rank 1, which learns of the deaths and returns.
+	"forever": func() {
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			printPid(world)
-			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}, backend())
-	},
-	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 1 {
+			status := os.Getenv("TEST_STATUS")
+			if world.Rank() == 1 && status != "" {
 				signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
 			}
 			if err := world.Barrier().Wait(ctx); err != nil {
@@ -257,11 +230,11 @@ var programs = map[string]func(){
 			}
 			printPid(world)
 			err := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-			if os.Getenv("TEST_STATUS") == "0" {
+			if status == "0" {
 				return nil
 			}
 			return err
-		}, ulfm())
+		}, backend())
 	},
 	"signals": func() {
 		came := make(chan os.Signal, 10)
@@ -349,8 +322,12 @@ var programs = map[string]func(){
 
 func barrier(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) }
 
-// sum is the shortest of programs.
+// sum is the shortest of programs. TEST_RANKS is for WithRanks.
 func sum() {
+	var opts []mpicx.Option
+	if n, err := strconv.Atoi(os.Getenv("TEST_RANKS")); err == nil {
+		opts = append(opts, mpicx.WithRanks(n))
+	}
 	rank(func(ctx context.Context, world *mpicx.Comm) error {
 		sum := []int{0}
 		if err := mpicx.Allreduce(world, []int{world.Rank() + 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
@@ -358,7 +335,7 @@ func sum() {
 		}
 		fmt.Printf("rank %d of %d: %d, %s\n", world.Rank(), world.Size(), sum[0], world.Transport())
 		return nil
-	})
+	}, opts...)
 }
 
 // backend is TEST_BACKEND, or the black channel.

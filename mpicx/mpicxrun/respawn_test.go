@@ -82,8 +82,16 @@ func init() {
 		}
 		must(err)
 	}
-	// Each rank prints its process, and waits with the others until the signal, at full strength.
+	// Each rank prints its process, and waits with the others, at full strength. Rank 1 dies of a signal,
+	// and the others do not.
 	programs["rounds at full strength"] = func() {
+		came := make(chan os.Signal, 1)
+		signal.Notify(came, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1)
+		go func() {
+			if <-came; own() == 1 {
+				_ = kill()
+			}
+		}()
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
 			printPid(c)
 			for {
@@ -95,25 +103,13 @@ func init() {
 			}
 		}, ulfm(), mpicx.WithRespawn())
 	}
-	// The same. Rank 1 dies of a signal, and the others do not.
-	programs["signal at full strength"] = func() {
-		came := make(chan os.Signal, 1)
-		signal.Notify(came, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1)
-		go func() {
-			if <-came; own() == 1 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			}
-		}()
-		programs["rounds at full strength"]()
-	}
 }
 
 // More processes die than the job has, each place twice, and the job is at full strength again.
 func TestRespawn(t *testing.T) {
 	const n, times = 3, 2
 	t.Setenv("TEST_TIMES", strconv.Itoa(times))
-	status, out, errs := of(t, "respawn", "-n", strconv.Itoa(n), "-respawn", strconv.Itoa(n*times), "-label")
-	require.Zero(t, status, errs)
+	out, errs := succeeds(t, "respawn", "-n", strconv.Itoa(n), "-respawn", strconv.Itoa(n*times), "-label")
 	for r := range n {
 		require.Contains(t, out, fmt.Sprintf("] rank %d of %d, incarnation %d, number ", r, n, times))
 	}
@@ -128,8 +124,7 @@ func TestRespawnDiesAtStart(t *testing.T) {
 	t.Setenv("TEST_TIMES", "1")
 	for _, how := range []string{"exit", "kill"} {
 		t.Setenv("TEST_START", how)
-		status, out, errs := of(t, "respawn", "-n", "3", "-respawn", "10")
-		require.Zero(t, status, errs)
+		out, errs := succeeds(t, "respawn", "-n", "3", "-respawn", "10")
 		require.Equal(t, 3, strings.Count(out, "number "), out)
 		require.Regexp(t, "rank 3 has died: (exit status 0|signal: killed)", errs)
 	}
@@ -171,8 +166,7 @@ func TestRespawnRefused(t *testing.T) {
 
 // A fresh process calls Initialize and the earlier Runs as well, in which it has no rank.
 func TestRespawnWithInstance(t *testing.T) {
-	status, out, errs := of(t, "respawn in the last run", "-n", "3", "-respawn", "2")
-	require.Zero(t, status, errs)
+	out, errs := succeeds(t, "respawn in the last run", "-n", "3", "-respawn", "2")
 	for r := range 3 {
 		require.Equal(t, 3, strings.Count(out, fmt.Sprintf(", rank %d\n", r)), out)
 	}
@@ -183,8 +177,7 @@ func TestRespawnWithInstance(t *testing.T) {
 // Nothing is started if nobody dies, and the job ends as any other.
 func TestRespawnUnused(t *testing.T) {
 	t.Setenv("TEST_TIMES", "0")
-	status, out, errs := of(t, "respawn", "-n", "2", "-respawn", "3")
-	require.Zero(t, status, errs)
+	out, errs := succeeds(t, "respawn", "-n", "2", "-respawn", "3")
 	require.Equal(t, 2, strings.Count(out, "number "))
 	require.Empty(t, errs)
 }
@@ -196,7 +189,7 @@ func TestRespawnAfterSignal(t *testing.T) {
 			if signal.Ignored(s) {
 				t.Skip("by who runs this test, with nohup: so does mpicxrun")
 			}
-			j := start(t, "signal at full strength", "-n", "3", "-respawn", "2")
+			j := start(t, "rounds at full strength", "-n", "3", "-respawn", "2")
 			j.pids(t, 3)
 			j.send(t, s)
 			require.NotZero(t, j.status(t))
@@ -208,7 +201,7 @@ func TestRespawnAfterSignal(t *testing.T) {
 		})
 	}
 	// Other signals do not end the job.
-	j := start(t, "signal at full strength", "-n", "2", "-respawn", "2")
+	j := start(t, "rounds at full strength", "-n", "2", "-respawn", "2")
 	j.pids(t, 2)
 	j.send(t, syscall.SIGUSR1)
 	j.says(t, "pid 1 ", 2)

@@ -29,8 +29,7 @@ func TestProcessesForRanks(t *testing.T) {
 		if n > 5 && (testing.Short() || buildtags.Race) {
 			continue
 		}
-		status, out, errs := of(t, "sum", "-n", fmt.Sprint(n))
-		require.Zero(t, status, errs)
+		out, errs := succeeds(t, "sum", "-n", fmt.Sprint(n))
 		require.Empty(t, errs)
 		var want []string
 		for r := range n {
@@ -44,18 +43,25 @@ func TestProcessesForRanks(t *testing.T) {
 // WithRanks has the first processes for ranks; as under mpirun there can't be more.
 func TestWithRanks(t *testing.T) {
 	t.Setenv("TEST_RANKS", "2")
-	prints(t, "ranks", "rank 0 of 2", "rank 1 of 2")
+	prints(t, "sum", "rank 0 of 2: 3, node", "rank 1 of 2: 3, node")
 	t.Setenv("TEST_RANKS", "4")
-	refuses(t, "ranks", "4 ranks, expected 3 or fewer")
+	refuses(t, "sum", "4 ranks, expected 3 or fewer")
 }
 
 // prints checks that a program succeeds in 3 processes, and what they print, in any order.
 func prints(t *testing.T, program string, want ...string) (errs string) {
 	t.Helper()
-	status, out, errs := of(t, program, "-n", "3")
-	require.Zero(t, status, errs)
+	out, errs := succeeds(t, program, "-n", "3")
 	require.Equal(t, want, sorted(out))
 	return errs
+}
+
+// succeeds runs a program to its end, which is a good one.
+func succeeds(t *testing.T, program string, args ...string) (out, errs string) {
+	t.Helper()
+	status, out, errs := of(t, program, args...)
+	require.Zero(t, status, errs)
+	return out, errs
 }
 
 // refuses checks that a program fails in 3 processes, and what they say.
@@ -78,8 +84,7 @@ func TestLeftToFinalize(t *testing.T) {
 		for _, outside := range []string{"", "0"} {
 			t.Setenv("TEST_BACKEND", backend)
 			t.Setenv("TEST_VICTIM", outside)
-			status, out, errs := of(t, "left to Finalize", "-n", "4")
-			require.Zero(t, status, errs)
+			out, _ := succeeds(t, "left to Finalize", "-n", "4")
 			require.Contains(t, out, "rank 0: mpicx: rank 0 panicked: no sum", backend)
 			require.Contains(t, out, "communicator corrupted", backend)
 		}
@@ -131,13 +136,14 @@ func TestOneTimelineThatCantBe(t *testing.T) {
 	t.Setenv("TEST_FILE", file)
 	t.Setenv("TEST_DIR", t.TempDir())
 	why := fmt.Sprintf("timeline in %q", filepath.Join(file, "below"))
-	for _, program := range []string{"unrecorded", "unrecorded instance"} {
+	for _, how := range []string{"run", "instance"} {
 		for _, backend := range []string{"blackchannel", "ulfm"} {
 			for _, victim := range []string{"0", "2"} {
-				t.Run(program+"/"+backend+"/"+victim, func(t *testing.T) {
+				t.Run(how+"/"+backend+"/"+victim, func(t *testing.T) {
+					t.Setenv("TEST_HOW", how)
 					t.Setenv("TEST_BACKEND", backend)
 					t.Setenv("TEST_VICTIM", victim)
-					status, out, errs := of(t, program, "-n", "3")
+					status, out, errs := of(t, "unrecorded", "-n", "3")
 					require.Equal(t, 1, status)
 					require.Contains(t, errs, why)
 					lines := sorted(out)
@@ -153,7 +159,7 @@ func TestOneTimelineThatCantBe(t *testing.T) {
 	t.Run("spare", func(t *testing.T) {
 		t.Setenv("TEST_BACKEND", "ulfm")
 		t.Setenv("TEST_VICTIM", "2")
-		t.Setenv("TEST_SPARE", "1")
+		t.Setenv("TEST_HOW", "spare")
 		status, out, errs := of(t, "unrecorded", "-n", "3")
 		require.Equal(t, 1, status)
 		require.Contains(t, errs, why)
@@ -167,16 +173,15 @@ func TestInput(t *testing.T) {
 	j := command("input", "-n", "2")
 	j.Stdin = strings.NewReader(strings.Repeat("x", 3_000_000))
 	require.NoError(t, j.Start())
-	require.Zero(t, j.status(t), j.errs.String())
+	j.ends(t, 0)
 	require.Equal(t, want(3_000_000), sorted(j.out.String()))
-	_, out, _ := of(t, "input", "-n", "2") // the null device
+	out, _ := succeeds(t, "input", "-n", "2") // the null device
 	require.Equal(t, want(0), sorted(out))
 }
 
 // With -label each line has its rank, and is whole, even the one that has no end.
 func TestLabel(t *testing.T) {
-	status, out, errs := of(t, "lines", "-n", "3", "-label")
-	require.Zero(t, status, errs)
+	out, _ := succeeds(t, "lines", "-n", "3", "-label")
 	next := make([]int, 3)
 	for line := range strings.Lines(out) {
 		var r int
@@ -216,19 +221,18 @@ func TestLostOutput(t *testing.T) {
 
 // The exit status says what has happened.
 func TestStatus(t *testing.T) {
+	t.Setenv("TEST_BACKEND", "ulfm")
 	for _, test := range []struct {
-		program string
-		args    []string
-		want    int
+		args []string // the processes end after the job, or have none
+		want int
 	}{
-		{"statuses", []string{"0", "0", "0"}, 0},
-		{"statuses", []string{"0", "3", "0"}, 3},
-		{"statuses", []string{"0", "kill", "0"}, 137},
-		{"plain", []string{"0", "0", "0"}, 0},
-		{"plain", []string{"0", "0", "4"}, 4},
+		{[]string{"run 0", "run 0", "run 0"}, 0},
+		{[]string{"run 0", "run 3", "run 0"}, 3},
+		{[]string{"run 0", "run kill", "run 0"}, 137},
+		{[]string{"0", "0", "0"}, 0},
+		{[]string{"0", "0", "4"}, 4},
 	} {
-		j := with(t, test.program, "3", test.args...)
-		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+		with(t, "each", "3", test.args...).ends(t, test.want)
 	}
 	for _, test := range []struct {
 		args []string
@@ -249,7 +253,7 @@ func TestStatus(t *testing.T) {
 		j := command("")
 		j.Args = append(j.Args[:1:1], test.args...)
 		require.NoError(t, j.Start())
-		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+		j.ends(t, test.want)
 		require.Contains(t, j.errs.String(), test.text)
 	}
 }
