@@ -38,8 +38,9 @@ func TestAskAll(t *testing.T) {
 	require.Equal(t, []string{"ask 2", "ask 3"}, sent(m))
 }
 
-// Rank 0 asks about the call of rank 2. In every order of the question, the end of the call, and the end of rank
-// 0's own call, it is told once that the call has failed, if it has and rank 0 still waits.
+// Rank 0 asks about the call of rank 2. In every order of the question, the end of the call, and
+// the end of rank 0's own call, it is told once that the call has failed, if it has and rank 0
+// still waits.
 func TestRegistry(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		for order := range 24 {

@@ -11,9 +11,9 @@ import (
 )
 
 // In every order of events, with up to two more deaths: rank 2 of the world of ranks 0 to 2 has
-// died, ranks 3 and 4 wait, and ranks 0 and 1 decide that rank 3 takes its place. If rank 0 has died,
-// rank 1 may decide that both take places; or an error ends the calls. Then the living ranks of a
-// communicator have one idea of it, and in the end nobody waits for a rank that does not come.
+// died, ranks 3 and 4 wait, and ranks 0 and 1 decide that rank 3 takes its place. If rank 0 has
+// died, rank 1 may decide that both take places; or an error ends the calls. Then the living ranks
+// of a communicator have one idea of it, and in the end nobody waits for a rank that does not come.
 func TestExhaustive(t *testing.T) {
 	u := &universe{alive: [5]bool{true, true, false, true, true}}
 	for r := range u.ranks {

@@ -134,9 +134,9 @@ type lossScheme struct {
 	loses    [][2][]int // the ranks that die, and those whose data are lost
 }
 
-// Each scheme survives the deaths that it promises to: everybody has his own part again, and can load
-// those of the dead. If one more rank dies, all ranks get the same error, which says what is lost,
-// unless the files have an older version.
+// Each scheme survives the deaths that it promises to: everybody has his own part again, and can
+// load those of the dead. If one more rank dies, all ranks get the same error, which says what is
+// lost, unless the files have an older version.
 func TestDeaths(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, s := range []lossScheme{

@@ -63,9 +63,9 @@ func survivingOrLost(ctx context.Context, t *testing.T, world *mpicx.Comm) (*che
 	return nil, err
 }
 
-// Any two or three ranks of the group may die at any moments. The spares have the data of two. After
-// three deaths the data are lost, or a repair between them has saved them. Which ranks have lost
-// theirs is the same at all survivors and spares.
+// Any two or three ranks of the group may die at any moments. The spares have the data of two.
+// After three deaths the data are lost, or a repair between them has saved them. Which ranks have
+// lost theirs is the same at all survivors and spares.
 func TestDeathsOfGroup(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for n := 2; n <= 3; n++ {

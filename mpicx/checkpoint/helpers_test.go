@@ -146,8 +146,8 @@ func dirsIn(dir string, shared bool) dirs {
 	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
 }
 
-// job is a job of n ranks that restores a version, and saves others, with a Once variable. It returns
-// what Restore returns, which is the same at all ranks.
+// job is a job of n ranks that restores a version, and saves others, with a Once variable. It
+// returns what Restore returns, which is the same at all ranks.
 func (of dirs) job(t *testing.T, n int, saves []int, opts ...checkpoint.Option) (version int, failure error) {
 	versions, errs := make([]int, n), make([]error, n)
 	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {

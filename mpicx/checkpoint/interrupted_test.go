@@ -123,8 +123,8 @@ func TestRestoreAndLoadWhoseContextEnds(t *testing.T) {
 	}
 }
 
-// A Save that has nothing to wait for does not need its context. A Load may end at one rank alone; the
-// messages of the next one are not taken for its own.
+// A Save that has nothing to wait for does not need its context. A Load may end at one rank alone;
+// the messages of the next one are not taken for its own.
 func TestEndedContexts(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		st, _ := open(ctx, world)

@@ -123,7 +123,8 @@ func TestLostFiles(t *testing.T) {
 	}
 }
 
-// testLost has jobs restore, save version 3, restore that, and restore when one of its files is lost.
+// testLost has jobs restore, save version 3, restore that, and restore when one of its files is
+// lost.
 func (d disk) testLost(t *testing.T, of dirs, text string, opts []checkpoint.Option) {
 	restores := func(want int, failure error, saves ...int) {
 		v, err := of.job(t, 3, saves, opts...)

@@ -51,8 +51,8 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 }
 
-// A variable takes the place of the one that had its name: the next attempt of a program protects its
-// own. A Once variable that is protected while a Save goes on is in the next version.
+// A variable takes the place of the one that had its name: the next attempt of a program protects
+// its own. A Once variable that is protected while a Save goes on is in the next version.
 func TestProtectAgain(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world)

@@ -142,8 +142,8 @@ func TestNoOrphans(t *testing.T) {
 	leaveNothing(t, launchers...)
 }
 
-// leaveNothing checks that the next job removes what is left of those of which not all processes have
-// come.
+// leaveNothing checks that the next job removes what is left of those of which not all processes
+// have come.
 func leaveNothing(t *testing.T, launchers ...int) {
 	_, _, errs := of(t, "sum", "-n", "1")
 	for _, in := range []string{"/dev/shm", os.TempDir()} {
@@ -178,8 +178,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A signal that asks the job to end, and has ended a process, is the job's status, even if another process has
-// learned of that death before the signal came to it, and has returned.
+// A signal that asks the job to end, and has ended a process, is the job's status, even if another
+// process has learned of that death before the signal came to it, and has returned.
 func TestInterrupted(t *testing.T) {
 	t.Setenv("TEST_BACKEND", "ulfm")
 	for _, status := range []string{"0", "1"} {

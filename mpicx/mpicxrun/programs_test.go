@@ -217,8 +217,8 @@ var programs = map[string]func(){
 		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
 		sum()
 	},
-	// With the black channel the first death ends the job. With TEST_STATUS and ulfm, the signal ends all
-	// but rank 1, which learns of the deaths and returns.
+	// With the black channel the first death ends the job. With TEST_STATUS and ulfm, the signal
+	// ends all but rank 1, which learns of the deaths and returns.
 	"forever": func() {
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			status := os.Getenv("TEST_STATUS")

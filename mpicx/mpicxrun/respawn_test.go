@@ -20,8 +20,8 @@ import (
 )
 
 func init() {
-	// Each place is killed as often as TEST_TIMES says, one after another. Then each rank prints its
-	// place, and its number in the job.
+	// Each place is killed as often as TEST_TIMES says, one after another. Then each rank prints
+	// its place, and its number in the job.
 	programs["respawn"] = func() {
 		times, _ := strconv.Atoi(os.Getenv("TEST_TIMES"))
 		how := os.Getenv("TEST_START")
@@ -51,7 +51,8 @@ func init() {
 			}
 		}, ulfm(), mpicx.WithRespawn())
 	}
-	// An Instance of the processes with which the job begins, and several Runs. In the last one rank 1 dies.
+	// An Instance of the processes with which the job begins, and several Runs. In the last one
+	// rank 1 dies.
 	programs["respawn in the last run"] = func() {
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, ulfm())
@@ -82,8 +83,8 @@ func init() {
 		}
 		must(err)
 	}
-	// Each rank prints its process, and waits with the others, at full strength. Rank 1 dies of a signal,
-	// and the others do not.
+	// Each rank prints its process, and waits with the others, at full strength. Rank 1 dies of a
+	// signal, and the others do not.
 	programs["rounds at full strength"] = func() {
 		came := make(chan os.Signal, 1)
 		signal.Notify(came, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1)

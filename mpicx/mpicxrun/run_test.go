@@ -78,7 +78,8 @@ func TestRunTwice(t *testing.T) {
 	prints(t, "instance", "rank 0", "rank 1", "rank 2")
 }
 
-// What fails in a call that a rank has left is told, whichever comes first, the failure or the end of the program.
+// What fails in a call that a rank has left is told, whichever comes first, the failure or the end
+// of the program.
 func TestLeftToFinalize(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		for _, outside := range []string{"", "0"} {
@@ -128,8 +129,8 @@ func TestSpareAlone(t *testing.T) {
 	}
 }
 
-// If one process can't record its timeline, all ranks end, with an error that names its directory. A
-// spare ends alone.
+// If one process can't record its timeline, all ranks end, with an error that names its directory.
+// A spare ends alone.
 func TestOneTimelineThatCantBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
