@@ -142,15 +142,15 @@ func TestEndedContexts(t *testing.T) {
 	})
 }
 
-// repeatedly calls fn until it has succeeded at all ranks at once. Fn may call fail, which
-// fails now and then, at each rank by itself.
-func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error) {
+// Saves of the same version are told from each other, and Loads too, whatever errors come in between.
+// Ranks that an error interrupts in different places meet in the next one.
+func TestSameVersionAgain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	for run := range runs(1000) {
 		n, seed := 2+rnd.IntN(4), rnd.Uint64()
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 			own, left := rand.New(rand.NewPCG(seed, uint64(world.Rank()))), 3
-			fail := func() error {
+			fail := func() error { // now and then
 				for range own.IntN(30) {
 					runtime.Gosched()
 				}
@@ -162,7 +162,7 @@ func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st
 			}
 			st := opened(ctx, world)
 			for err := errors.New("not yet"); err != nil; {
-				err = world.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, world, st, fail) })
+				err = world.TryAll(ctx, func(ctx context.Context) error { return sameVersion(ctx, t, world, st, fail) })
 				if err != nil && !propagated(err) {
 					return err
 				}
@@ -173,45 +173,29 @@ func repeatedly(t *testing.T, fn func(ctx context.Context, world *mpicx.Comm, st
 	}
 }
 
-// Saves of the same version are told from each other, whatever errors come in between.
-func TestSameVersionAgain(t *testing.T) {
-	repeatedly(t, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
-		x := make([]int, 10)
-		st.Protect("x", &x)
-		if v, err := st.Restore(ctx); err == nil {
-			require.Equal(t, 7, v)
-		} else if !errors.Is(err, checkpoint.ErrNone) {
+// sameVersion restores how often it was saved, and saves and loads it, unless fail returns an error.
+func sameVersion(ctx context.Context, t *testing.T, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
+	x := make([]int, 10)
+	st.Protect("x", &x)
+	if v, err := st.Restore(ctx); err == nil {
+		require.Equal(t, 7, v)
+	} else if !errors.Is(err, checkpoint.ErrNone) {
+		return err
+	}
+	all := make([]int, world.Size())
+	mpicx.Allgather(world, x[:1], all).MustWait(ctx)
+	for _, count := range all {
+		require.Equal(t, x[0], count, "ranks restore %v", all)
+	}
+	for i := range 6 {
+		x[0]++
+		st.Save(ctx, 7)
+		if err := fail(); err != nil {
 			return err
 		}
-		all := make([]int, world.Size())
-		mpicx.Allgather(world, x[:1], all).MustWait(ctx)
-		for _, count := range all {
-			require.Equal(t, x[0], count, "ranks restore %v", all)
+		if i > 2 {
+			loads(ctx, t, st, "x", (world.Rank()+1)%world.Size(), 7, x)
 		}
-		for range 3 {
-			x[0]++
-			st.Save(ctx, 7)
-			if err := fail(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// Ranks that an error interrupts in different places of Loads meet in the next one.
-func TestLoadAfterErrors(t *testing.T) {
-	repeatedly(t, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
-		me, next := world.Rank(), (world.Rank()+1)%world.Size()
-		x := []int{me, 1}
-		st.Protect("x", &x)
-		st.Save(ctx, 1).MustWait(ctx)
-		for range 3 {
-			if err := fail(); err != nil {
-				return err
-			}
-			loads(ctx, t, st, "x", next, 1, []int{next, 1})
-		}
-		return nil
-	})
+	}
+	return nil
 }
