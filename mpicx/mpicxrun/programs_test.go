@@ -50,16 +50,11 @@ var programs = map[string]func(){
 	"instance": func() {
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx)
-		for range 2 {
-			if err == nil {
-				err = mpicx.Run(ctx, barrier)
-			}
-		}
-		if err == nil {
-			fmt.Println("rank", i.World().Rank())
-			err = i.Finalize(ctx)
-		}
 		must(err)
+		rank(barrier)
+		rank(barrier)
+		fmt.Println("rank", i.World().Rank())
+		must(i.Finalize(ctx))
 	},
 	"omitted": func() { // rank 1 returns; the others begin a call that it never makes, and return
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -96,12 +91,9 @@ var programs = map[string]func(){
 			return f.Wait(ctx)
 		}
 		if os.Getenv("TEST_VICTIM") != "" {
-			var dup *mpicx.Comm
-			dup, err = i.World().Dup().Get(ctx)
-			err = errors.Join(err, i.World().Close(ctx)) // Finalize need not
-			if err == nil {
-				err = program(ctx, dup)
-			}
+			dup := i.World().Dup().MustGet(ctx)
+			must(i.World().Close(ctx)) // Finalize need not
+			err = program(ctx, dup)
 		} else {
 			err = mpicx.Run(ctx, program, backend())
 		}
@@ -124,10 +116,8 @@ var programs = map[string]func(){
 			rank(fn, opts...)
 		case "instance":
 			i, err := mpicx.Initialize(ctx, opts...)
-			if err == nil {
-				err = errors.Join(fn(ctx, i.World()), i.Finalize(ctx))
-			}
 			must(err)
+			must(errors.Join(fn(ctx, i.World()), i.Finalize(ctx)))
 		}
 	},
 	"spare alone": func() { // all others are killed
@@ -141,29 +131,19 @@ var programs = map[string]func(){
 	"spare": func() { // TEST_VICTIM, or every working rank, is killed
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), hook.Backend[mpicx.Option](cmp.Or(os.Getenv("TEST_BACKEND"), "ulfm")))
-		if err == nil {
-			switch c := i.World(); {
-			case c == nil:
-				fmt.Println("not needed")
-			case c.Incarnation() == 0:
-				if v := os.Getenv("TEST_VICTIM"); v == strconv.Itoa(own()) || v == "all" {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-				if err = c.Barrier().Wait(ctx); err != nil {
-					c, err = c.Replace().Get(ctx)
-				}
-				fallthrough
-			default:
-				if err == nil {
-					err = c.Barrier().Wait(ctx)
-				}
-				fmt.Printf("rank %d, incarnation %d\n", c.Rank(), c.Incarnation())
-			}
-		}
-		if err == nil {
-			err = i.Finalize(ctx)
-		}
 		must(err)
+		c := i.World()
+		switch v := os.Getenv("TEST_VICTIM"); {
+		case c == nil:
+			fmt.Println("not needed")
+		case c.Incarnation() == 0 && (v == strconv.Itoa(own()) || v == "all"):
+			_ = kill()
+		default:
+			c, err = replacing(ctx, c)
+			must(err)
+			fmt.Printf("rank %d, incarnation %d\n", c.Rank(), c.Incarnation())
+		}
+		must(i.Finalize(ctx))
 	},
 	"each": func() { // what its argument says, in words; a number ends it with that status
 		for _, word := range strings.Fields(os.Args[1+own()]) {
@@ -266,24 +246,10 @@ var programs = map[string]func(){
 		signal.Notify(term, syscall.SIGTERM)
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
-			survivors, stopping := 0, 0
+			survivors := 0
 			err := recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
-				sum := []int{0, 0}
-				for sum[0] == 0 {
-					select {
-					case <-term:
-						stopping = 1 // also for the survivors of a death now
-					default:
-					}
-					if err := mpicx.Allreduce(c, []int{stopping, 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
-						return err
-					}
-					if sum[1] != c.Size() {
-						return fmt.Errorf("%d ranks in the sum, expected %d", sum[1], c.Size())
-					}
-				}
 				survivors = c.Size()
-				return nil
+				return sumUntil(ctx, c, term)
 			})
 			if err == nil {
 				fmt.Printf("rank %d: %d survivors\n", world.Rank(), survivors)
@@ -298,12 +264,11 @@ var programs = map[string]func(){
 				go os.Exit(status)
 			}
 			return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
-				for c.Size() == world.Size() {
-					if err := c.Barrier().Wait(ctx); err != nil {
-						return err
-					}
+				var err error
+				for c.Size() == world.Size() && err == nil {
+					err = barrier(ctx, c)
 				}
-				return nil
+				return err
 			})
 		}, backend())
 	},
@@ -321,6 +286,14 @@ var programs = map[string]func(){
 }
 
 func barrier(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) }
+
+// replacing returns the communicator after a barrier, before which those that have died are replaced.
+func replacing(ctx context.Context, c *mpicx.Comm) (_ *mpicx.Comm, err error) {
+	for err == nil && barrier(ctx, c) != nil {
+		c, err = c.Replace().Get(ctx)
+	}
+	return c, err
+}
 
 // sum is the shortest of programs. TEST_RANKS is for WithRanks.
 func sum() {
@@ -349,6 +322,20 @@ func timelineDir() string {
 		return filepath.Join(os.Getenv("TEST_FILE"), "below")
 	}
 	return os.Getenv("TEST_DIR")
+}
+
+// sumUntil sums up the ranks of c until a signal has come, which nobody receives.
+func sumUntil(ctx context.Context, c *mpicx.Comm, signals <-chan os.Signal) error {
+	sum := []int{0, 0}
+	for sum[0] == 0 {
+		if err := mpicx.Allreduce(c, []int{len(signals), 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
+			return err
+		}
+		if sum[1] != c.Size() {
+			return fmt.Errorf("%d ranks in the sum, expected %d", sum[1], c.Size())
+		}
+	}
+	return nil
 }
 
 // own is this process's rank.

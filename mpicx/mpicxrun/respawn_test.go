@@ -39,9 +39,7 @@ func init() {
 				}
 				switch {
 				case err != nil:
-					if c, err = c.Replace().Get(ctx); err != nil {
-						return err
-					}
+					c = c.Replace().MustGet(ctx)
 				case slices.Min(all) >= times:
 					fmt.Printf("rank %d of %d, incarnation %d, number %d\n", c.Rank(), c.Size(), c.Incarnation(), own())
 					return nil
@@ -56,7 +54,8 @@ func init() {
 	programs["respawn in the last run"] = func() {
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, ulfm())
-		if err == nil && own() >= 3 {
+		must(err)
+		if own() >= 3 {
 			fmt.Println("no world:", i.World() == nil)
 		}
 		for last := range 3 {
@@ -64,24 +63,16 @@ func init() {
 				if last == 2 && c.Rank() == 1 && c.Incarnation() == 0 {
 					_ = kill()
 				}
-				if err := c.Barrier().Wait(ctx); err != nil {
-					if c, err = c.Replace().Get(ctx); err != nil {
-						return err
-					}
-					c.Barrier().MustWait(ctx)
+				c, err := replacing(ctx, c)
+				if err == nil {
+					fmt.Printf("run %d, rank %d\n", last, c.Rank())
 				}
-				fmt.Printf("run %d, rank %d\n", last, c.Rank())
-				return nil
+				return err
 			}
 			opts := []mpicx.Option{ulfm(), mpicx.WithRespawn()}[:1+min(last, 1)] // the first has no fresh ranks
-			if err == nil {
-				err = mpicx.Run(ctx, fn, opts...)
-			}
+			rank(fn, opts...)
 		}
-		if err == nil {
-			err = i.Finalize(ctx)
-		}
-		must(err)
+		must(i.Finalize(ctx))
 	}
 	// Each rank prints its process, and waits with the others, at full strength. Rank 1 dies of a
 	// signal, and the others do not.
@@ -95,29 +86,29 @@ func init() {
 		}()
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
 			printPid(c)
-			for {
-				if err := c.Barrier().Wait(ctx); err != nil {
-					if c, err = c.Replace().Get(ctx); err != nil {
-						return err
-					}
-				}
+			var err error
+			for err == nil {
+				c, err = replacing(ctx, c)
 			}
+			return err
 		}, ulfm(), mpicx.WithRespawn())
 	}
 }
 
-// More processes die than the job has, each place twice, and the job is at full strength again.
+// More processes die than the job has, each place twice, and the job is at full strength again. Nothing
+// is started if nobody dies.
 func TestRespawn(t *testing.T) {
-	const n, times = 3, 2
-	t.Setenv("TEST_TIMES", strconv.Itoa(times))
-	out, errs := succeeds(t, "respawn", "-n", strconv.Itoa(n), "-respawn", strconv.Itoa(n*times), "-label")
-	for r := range n {
-		require.Contains(t, out, fmt.Sprintf("] rank %d of %d, incarnation %d, number ", r, n, times))
+	const n = 3
+	for _, times := range []int{0, 2} {
+		t.Setenv("TEST_TIMES", strconv.Itoa(times))
+		out, errs := succeeds(t, "respawn", "-n", strconv.Itoa(n), "-respawn", "6", "-label")
+		for r := range n {
+			require.Contains(t, out, fmt.Sprintf("] rank %d of %d, incarnation %d, number ", r, n, times))
+			require.Contains(t, out, fmt.Sprintf("[%d] rank ", n*times+r))
+		}
+		require.Equal(t, n*times, strings.Count(errs, "\n"), errs)
+		require.Equal(t, n*times, strings.Count(errs, "has died: signal: killed"), errs)
 	}
-	for i := n * times; i < n*(times+1); i++ {
-		require.Contains(t, out, fmt.Sprintf("[%d] rank ", i))
-	}
-	require.Equal(t, n*times, strings.Count(errs, "has died: signal: killed"), errs)
 }
 
 // Processes that die while they start are replaced as well.
@@ -173,14 +164,6 @@ func TestRespawnWithInstance(t *testing.T) {
 	}
 	require.Contains(t, out, "no world: true\n")
 	require.Equal(t, "mpicxrun: rank 1 has died: signal: killed\n", errs)
-}
-
-// Nothing is started if nobody dies, and the job ends as any other.
-func TestRespawnUnused(t *testing.T) {
-	t.Setenv("TEST_TIMES", "0")
-	out, errs := succeeds(t, "respawn", "-n", "2", "-respawn", "3")
-	require.Equal(t, 2, strings.Count(out, "number "))
-	require.Empty(t, errs)
 }
 
 // After a signal that asks the job to end, no process is started: it would not know of the signal.
