@@ -161,38 +161,44 @@ func byPlan(t *testing.T, n, k int, plan string) int {
 	return len(killed)
 }
 
+// protocols are those of the error channel.
+var protocols = []string{"revoke", "resolve", "agree", "shrink", "replace", "end"}
+
 // A rank dies at each of its operations, and before each of its messages of the error channel;
 // so do two.
 func TestDeathAnywhere(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	protocols := []string{"revoke", "resolve", "agree", "shrink", "replace", "end"}
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {
 			for victim := range n + k {
 				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
-					moments := 0
-					dies := func(how string) { // at all moments
-						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, how, at)) == 1; at++ {
-							moments++
-						}
-					}
-					dies("at operation")
-					for _, p := range protocols {
-						dies("in " + p + " message")
-					}
-					if n+k > 1 && !buildtags.Race && (!testing.Short() || n+k <= 4) {
-						moments += twoDie(t, n, k, victim, protocols)
-					}
-					t.Logf("%d moments", moments)
+					t.Logf("%d moments", oneDies(t, n, k, victim)+twoDie(t, n, k, victim))
 				})
 			}
 		}
 	}
 }
 
+// oneDies has the victim die, and returns at how many moments.
+func oneDies(t *testing.T, n, k, victim int) (moments int) {
+	places := []string{"at operation"}
+	for _, p := range protocols {
+		places = append(places, "in "+p+" message")
+	}
+	for _, place := range places {
+		for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, place, at)) == 1; at++ {
+			moments++
+		}
+	}
+	return moments
+}
+
 // twoDie has another rank die while others recover from the death of the victim, and returns how
 // often that was at an operation.
-func twoDie(t *testing.T, n, k, victim int, protocols []string) (moments int) {
+func twoDie(t *testing.T, n, k, victim int) (moments int) {
+	if n+k == 1 || buildtags.Race || testing.Short() && n+k > 4 {
+		return 0
+	}
 	for second := range n + k {
 		for first := 1; second != victim && first < 60; first += 7 {
 			kill := fmt.Sprintf("kill %d at operation %d; kill %d ", victim, first, second)
