@@ -12,14 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // surviving is a program of some steps, each of which is saved, that replaces the dead. It checks
-// what is restored, and that no version is forgotten which some rank knows to count. If the data are
-// lost, it returns the *checkpoint.LostError of Restore.
+// what is restored, and that no version is forgotten which some rank knows to count. If the data
+// are lost, it returns the *checkpoint.LostError of Restore.
 func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) error {
 	const steps = 3
 	var st *checkpoint.Store
@@ -29,19 +30,14 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	soft := comm.Rank() == 1 // it has an error of its own once, while a version is saved
 	for repaired := true; ; {
 		var lost error
-		err := comm.TryAll(ctx, func(ctx context.Context) error {
+		err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
 			lost = nil
 			if repaired {
-				var err error
-				if st != nil {
-					st, err = rejoin(ctx, st, comm)
-				} else if st, err = checkpoint.Open(ctx, comm, opts...); err == nil {
-					st.Protect("x", &x)
-					st.Protect("constant", &constant, checkpoint.Once)
-				}
-				if err != nil {
+				if st, err = enter(ctx, st, comm, opts...); err != nil {
 					return err
 				}
+				st.Protect("x", &x)
+				st.Protect("constant", &constant, checkpoint.Once)
 				repaired = false
 			}
 			v, err := st.Restore(ctx)
@@ -80,7 +76,7 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 		if err != nil && !corrupted(err) {
 			return err
 		}
-		if done, _ := ended(ctx, comm, err == nil, err); done {
+		if allDone(ctx, comm, err == nil) {
 			return cmp.Or(lost, st.Close(ctx))
 		}
 		for repaired = false; !repaired; {
@@ -92,6 +88,29 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 			}
 		}
 	}
+}
+
+// allDone says whether all ranks are done, as this one is or not.
+func allDone(ctx context.Context, comm *mpicx.Comm, done bool) bool {
+	flag := 0
+	if done {
+		flag = 1
+	}
+	for {
+		all, err := result(ctx, comm.Agree(flag))
+		if !corrupted(err) && !propagated(err) { // those that knew of that call it once more
+			return err == nil && all == 1
+		}
+	}
+}
+
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
 }
 
 // A rank may die at any operation. The spare that takes its place has its data.
@@ -163,26 +182,23 @@ func lose(t *testing.T, s lossScheme, dying, lost []int) {
 			x = value(world.Rank(), v)
 			st.Save(ctx, v).MustWait(ctx)
 		}
-		if err := world.Barrier().Wait(ctx); err != nil && !corrupted(err) { // some may have died behind it
-			return err
-		}
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		_ = world.Barrier().Wait(ctx) // some may have died behind it
 		if slices.Contains(dying, world.Rank()) {
 			mpicxtest.Die(world)
 		}
-		_, _ = ended(ctx, world, false, nil)
-		repaired(ctx, t, world, func(c *mpicx.Comm) (err error) {
-			st, err = rejoin(ctx, st, c)
-			return err
-		})
+		for _, r := range dying {
+			_ = mpicx.Recv(world, []int{0}, r, 0).Wait(ctx) // which ends with its death
+		}
+		st, err := st.Rejoin(ctx, world.Shrink().MustGet(ctx))
+		require.NoError(t, err)
 		x = nil
 		if lost != nil {
 			isLost := &checkpoint.LostError{Version: 2, Ranks: lost}
 			_, err := st.Restore(ctx)
 			require.Equal(t, isLost, err)
 			require.Nil(t, x)
-			fewer, err := result(ctx, world.Shrink())
-			require.NoError(t, err)
-			st, err = st.Rejoin(ctx, fewer)
+			st, err = st.Rejoin(ctx, world.Shrink().MustGet(ctx))
 			require.NoError(t, err)
 			_, err = st.Restore(ctx) // after the next repair it is lost still
 			require.Equal(t, isLost, err)
@@ -259,7 +275,7 @@ func TestShrinkTwice(t *testing.T) {
 			restores(ctx, t, st, version)
 			require.Equal(t, me, constant)
 			require.Equal(t, 10*version+me, x)
-			loads(ctx, t, st, "constant", dies, version, []int{version}) // who has died: rank 0, then 1
+			loads(ctx, t, st, "constant", dies, version, []int{version}) // the rank that has died: 0, then 1
 		}
 		return st.Close(ctx)
 	})

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -27,57 +26,6 @@ func value(r, version int) []float64 {
 		x[i] = float64(r*1000 + version*10 + i)
 	}
 	return x
-}
-
-// ended says whether all ranks are done, or which error some rank has.
-func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
-	flag := 0
-	if done && err == nil {
-		flag = 1
-	}
-	for {
-		all, other := result(ctx, comm.Agree(flag))
-		switch {
-		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
-			return flag == 1, err
-		case propagated(other) || corrupted(other): // those that knew call it once more
-			err = other
-			continue
-		case other != nil:
-			return false, &mpicx.CommCorruptedError{}
-		}
-		return all == 1, err
-	}
-}
-
-// result returns how an operation ended. A Wait may have told an older error in its place (P7).
-func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
-	v, err := f.Get(ctx)
-	if corrupted(err) || propagated(err) {
-		v, err = f.Get(ctx)
-	}
-	return v, err
-}
-
-// repaired has the living make a communicator, until open succeeds at all of them. They have
-// called ended before.
-func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
-	for {
-		fewer, err := result(ctx, c.Shrink())
-		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = ended(ctx, c, false, err)
-			continue
-		}
-		require.NoError(t, err)
-		c = fewer
-		err = open(c)
-		if !corrupted(err) && !propagated(err) {
-			require.NoError(t, err)
-		}
-		if all, _ := ended(ctx, c, true, err); all {
-			return
-		}
-	}
 }
 
 func corrupted(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }

@@ -142,8 +142,8 @@ func TestEndedContexts(t *testing.T) {
 	})
 }
 
-// Saves of the same version are told from each other, and Loads too, whatever errors come in between.
-// Ranks that an error interrupts in different places meet in the next one.
+// Saves of the same version are told from each other, and Loads too, whatever errors come in
+// between. Ranks that an error interrupts in different places meet in the next one.
 func TestSameVersionAgain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seedOf(t), 0))
 	for run := range runs(1000) {
@@ -173,7 +173,8 @@ func TestSameVersionAgain(t *testing.T) {
 	}
 }
 
-// sameVersion restores how often it was saved, and saves and loads it, unless fail returns an error.
+// sameVersion restores how often it was saved, and saves and loads it, unless fail returns an
+// error.
 func sameVersion(ctx context.Context, t *testing.T, world *mpicx.Comm, st *checkpoint.Store, fail func() error) error {
 	x := make([]int, 10)
 	st.Protect("x", &x)
