@@ -43,7 +43,7 @@ type universe struct {
 	alive  [5]bool
 	ended  [5]bool        // the program has ended
 	fates  [5]*Fate       // of ranks 3 and 4
-	told   [5][5]bool     // by rank that has died: who knows
+	told   [5][5]bool     // by the rank that has died: the ranks that know it
 	sent   [5][5][]string // from a rank to another
 	deaths int            // more that may come
 	chosen [2]*Membership // what ranks 0 and 1 have decided

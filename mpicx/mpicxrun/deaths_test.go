@@ -168,7 +168,7 @@ func TestSignals(t *testing.T) {
 	j.ends(t, 0)
 	require.Equal(t, 3, strings.Count(j.out.String(), "interrupt"))
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
-		if signal.Ignored(s) { // by who runs this test, with nohup: so does mpicxrun
+		if signal.Ignored(s) { // nohup runs this test, and mpicxrun ignores it too
 			continue
 		}
 		j := start(t, "forever", "-n", "2")
@@ -205,23 +205,15 @@ func TestJobControl(t *testing.T) {
 	pids := append(j.pids(t, 2), j.Process.Pid)
 	j.send(t, syscall.SIGTSTP)
 	for _, pid := range pids {
-		untilState(t, pid, "T")
+		stopped := func() bool {
+			out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+			return strings.HasPrefix(string(out), "T")
+		}
+		require.Eventually(t, stopped, 2*time.Minute, time.Millisecond, "process %d", pid)
 	}
 	j.send(t, syscall.SIGCONT)
 	j.send(t, syscall.SIGTERM)
 	j.ends(t, 0)
-}
-
-func untilState(t *testing.T, pid int, state string) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
-		if err == nil && strings.HasPrefix(string(out), state) {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "process %d: %s", pid, out)
-	}
 }
 
 // A child that a rank leaves behind, which has its output, keeps nobody waiting.

@@ -171,7 +171,7 @@ func TestRespawnAfterSignal(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			if signal.Ignored(s) {
-				t.Skip("by who runs this test, with nohup: so does mpicxrun")
+				t.Skip("nohup runs this test, and mpicxrun ignores the signal too")
 			}
 			j := start(t, "rounds at full strength", "-n", "3", "-respawn", "2")
 			j.pids(t, 3)

@@ -66,7 +66,7 @@ func (rs *records) of(rank int) *record {
 	return rs.all[slices.IndexFunc(rs.all, func(r *record) bool { return r.rank == rank && r.incarnation == 0 })]
 }
 
-// text is what ranks have to agree in, of an attempt.
+// text contains everything about an attempt in which the ranks have to agree.
 func text(a recovery.Attempt) string {
 	return fmt.Sprint(a.Comm, a.Comm.Size(), a.N, a.Cause, a.Causes, a.Replaced, a.Gone)
 }
@@ -213,17 +213,6 @@ func twoDie(t *testing.T, n, k, victim int) (moments int) {
 	return moments
 }
 
-// losing is a program in which rank 1 dies, at a rank that is to recover from that in any way.
-func losing(ctx context.Context, world *mpicx.Comm) error {
-	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
-		a.Comm.Barrier().MustWait(ctx)
-		if a.Comm.Rank() == 1 {
-			inject.Die(world)
-		}
-		return a.Comm.Barrier().Wait(ctx)
-	}, recovery.Replace(), recovery.ElseShrink())
-}
-
 // Where nobody can go on after a death, each rank has one error, which says so once.
 func TestDeathThatNothingRepairs(t *testing.T) {
 	if ulfm || runtime.GOOS == "windows" {
@@ -241,5 +230,13 @@ func TestLosingProcesses(t *testing.T) {
 	if os.Getenv("MPICX_TEST_LOSING") == "" {
 		t.Skip("only TestDeathThatNothingRepairs runs it")
 	}
-	mpicxtest.RunProcesses(t, 3, losing)
+	mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			a.Comm.Barrier().MustWait(ctx)
+			if a.Comm.Rank() == 1 {
+				inject.Die(world)
+			}
+			return a.Comm.Barrier().Wait(ctx)
+		}, recovery.Replace(), recovery.ElseShrink())
+	})
 }

@@ -155,7 +155,7 @@ func TestRandomFaults(t *testing.T) {
 	t.Logf("%d recoveries, at most %d in a run", recoveries, most)
 }
 
-// check checks that each error was told once, and who is lost. It returns the last attempt.
+// check checks that each error was told once, and which ranks are lost. It returns the last attempt.
 func (p *program) check(t *testing.T, rs *records, spares int) (last recovery.Attempt) {
 	if end := rs.agree(t); end != nil {
 		require.NoError(t, end.err)

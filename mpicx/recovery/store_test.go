@@ -40,7 +40,7 @@ func marching(steps int, result func(a *recovery.Attempt, x float64)) func(conte
 	}
 }
 
-// whole is what marching has in the end at each of n ranks.
+// whole returns the results of marching at n ranks.
 func whole(n, steps int) []float64 {
 	x := make([]float64, n)
 	for r := range x {
