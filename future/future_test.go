@@ -48,16 +48,16 @@ func TestAResultCanBeHadOftenAndInEveryWay(t *testing.T) {
 		{"an error hides the value", complete("v", errOp), "", errOp},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			var want any
+			if c.err != nil {
+				want = future.Thrown{Err: c.err}
+			}
 			for range 3 {
 				for _, ctx := range []context.Context{bg, ended()} { // what is done needs no time
 					require.Equal(t, c.err, c.f.Wait(ctx))
 					v, err := c.f.Get(ctx)
 					require.Equal(t, c.err, err)
 					require.Equal(t, c.value, v)
-					var want any
-					if c.err != nil {
-						want = future.Thrown{Err: c.err}
-					}
 					require.Equal(t, want, thrown(func() { c.f.MustWait(ctx) }))
 					require.Equal(t, want, thrown(func() { v = c.f.MustGet(ctx) }))
 					require.Equal(t, c.value, v)

@@ -32,9 +32,11 @@ func TestGoReturnsWhatTheFunctionDid(t *testing.T) {
 // faulty is to be found in the stack.
 func faulty(v any) (int, error) { panic(v) }
 
+// A panic goes on in whoever waits, and keeps its stack if that is another Go.
 func TestAPanicGoesOnInWhoeverWaits(t *testing.T) {
 	for _, value := range []any{"trouble", 42, io.ErrUnexpectedEOF} {
-		f := future.Go(func() (int, error) { return faulty(value) })
+		inner := future.Go(func() (int, error) { return faulty(value) })
+		f := future.Go(func() (int, error) { return inner.Get(bg) })
 		<-f.Done()
 		for name, wait := range map[string]func(){
 			"Wait":     func() { _ = f.Wait(bg) },
@@ -51,28 +53,12 @@ func TestAPanicGoesOnInWhoeverWaits(t *testing.T) {
 			require.Contains(t, string(p.Stack), "future_test.faulty", name)
 			require.Contains(t, p.Error(), fmt.Sprint(value), name)
 			require.Contains(t, p.Error(), "future_test.faulty", name)
+			require.Equal(t, 1, strings.Count(p.Error(), "panic in another goroutine"), name)
 			err, isError := value.(error)
 			require.Equal(t, isError, err != nil && errors.Is(p, err), name)
 			require.Equal(t, isError, p.Unwrap() != nil, name)
 		}
 	}
-}
-
-func TestAPanicThatWentOnKeepsItsStack(t *testing.T) {
-	inner := future.Go(func() (int, error) { return faulty("trouble") })
-	outer := future.Go(func() (int, error) { return inner.Get(bg) })
-	p, ok := thrown(func() { _ = outer.Wait(bg) }).(*future.Panicked)
-	require.True(t, ok)
-	require.Equal(t, "trouble", p.Value)
-	require.Contains(t, string(p.Stack), "future_test.faulty")
-	require.Equal(t, 1, strings.Count(p.Error(), "panic in another goroutine"))
-}
-
-func TestAPanicWithNilIsAPanic(t *testing.T) {
-	f := future.Go(func() (int, error) { return faulty(nil) })
-	p, ok := thrown(func() { _ = f.Wait(bg) }).(*future.Panicked)
-	require.True(t, ok)
-	require.ErrorContains(t, p.Unwrap(), "panic called with nil argument")
 }
 
 // A Panicked panics only where it is the result itself: wrapped, it is an error like any other.

@@ -154,7 +154,8 @@ func (commonError) Error() string { return "error of another rank" }
 
 var errCommon = commonError{}
 
-// The values are in the order of the futures, whichever is done first; with an error there are none.
+// The values are in the order of the futures, whichever is done first; with an error there are
+// none.
 func TestGetAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late := future.Go(func() (string, error) {

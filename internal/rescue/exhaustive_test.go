@@ -11,9 +11,9 @@ import (
 )
 
 // In every order of events, with up to two more deaths: rank 2 of the world of ranks 0 to 2 has
-// died, ranks 3 and 4 wait, and ranks 0 and 1 decide that rank 3 takes its place. If rank 0 has died,
-// rank 1 may decide that both take places; or an error ends the calls. Then the living ranks of a
-// communicator have one idea of it, and in the end nobody waits for a rank that does not come.
+// died, ranks 3 and 4 wait, and ranks 0 and 1 decide that rank 3 takes its place. If rank 0 has
+// died, rank 1 may decide that both take places; or an error ends the calls. Then the living ranks
+// of a communicator have one idea of it, and in the end nobody waits for a rank that does not come.
 func TestExhaustive(t *testing.T) {
 	u := &universe{alive: [5]bool{true, true, false, true, true}}
 	for r := range u.ranks {
@@ -43,7 +43,7 @@ type universe struct {
 	alive  [5]bool
 	ended  [5]bool        // the program has ended
 	fates  [5]*Fate       // of ranks 3 and 4
-	told   [5][5]bool     // by rank that has died: who knows
+	told   [5][5]bool     // by the rank that has died: the ranks that know it
 	sent   [5][5][]string // from a rank to another
 	deaths int            // more that may come
 	chosen [2]*Membership // what ranks 0 and 1 have decided

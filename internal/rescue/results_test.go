@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// In whatever order four calls end, one of them inside of the first one's effect, their results take effect in
-// order.
+// In whatever order four calls end, one of them inside of the first one's effect, their results
+// take effect in order.
 func TestOrder(t *testing.T) {
 	for order := range 4 * 3 * 2 {
 		var ends []uint64

@@ -5,20 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // surviving is a program of some steps, each of which is saved, that replaces the dead. It checks
-// what is restored, and that no version is forgotten which some rank knows to count. It returns the
-// data in the end, or the *checkpoint.LostError that Restore has returned.
-func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) ([]float64, error) {
+// what is restored, and that no version is forgotten which some rank knows to count. If the data
+// are lost, it returns the *checkpoint.LostError of Restore.
+func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...checkpoint.Option) error {
 	const steps = 3
 	var st *checkpoint.Store
 	var x []float64
@@ -27,22 +30,15 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 	soft := comm.Rank() == 1 // it has an error of its own once, while a version is saved
 	for repaired := true; ; {
 		var lost error
-		err := comm.TryAll(ctx, func(ctx context.Context) error {
+		err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
 			lost = nil
 			if repaired {
-				open := func() (*checkpoint.Store, error) { return st.Rejoin(ctx, comm) }
-				if st == nil {
-					open = func() (*checkpoint.Store, error) { return checkpoint.Open(ctx, comm, opts...) }
-				}
-				on, err := open()
-				if err != nil {
+				if st, err = enter(ctx, st, comm, opts...); err != nil {
 					return err
 				}
-				if st == nil {
-					on.Protect("x", &x)
-					on.Protect("constant", &constant, checkpoint.Once)
-				}
-				st, repaired = on, false
+				st.Protect("x", &x)
+				st.Protect("constant", &constant, checkpoint.Once)
+				repaired = false
 			}
 			v, err := st.Restore(ctx)
 			switch {
@@ -72,27 +68,49 @@ func surviving(ctx context.Context, t *testing.T, comm *mpicx.Comm, opts ...chec
 					acked = v
 				}
 			}
-			x = value(comm.Rank(), steps)
 			return comm.Barrier().Wait(ctx)
 		})
 		if p := new(mpicx.PropagatedError); errors.As(err, &p) && p.Failures[0].Message == "soft" {
 			continue
 		}
 		if err != nil && !corrupted(err) {
-			return nil, err
+			return err
 		}
-		if done, _ := ended(ctx, comm, err == nil, err); done {
-			return x, cmp.Or(lost, st.Close(ctx))
+		if allDone(ctx, comm, err == nil) {
+			return cmp.Or(lost, st.Close(ctx))
 		}
 		for repaired = false; !repaired; {
 			other, err := result(ctx, comm.Replace())
 			if err == nil {
 				comm, repaired = other, true
 			} else if !corrupted(err) {
-				return nil, err
+				return err
 			}
 		}
 	}
+}
+
+// allDone says whether all ranks are done, as this one is or not.
+func allDone(ctx context.Context, comm *mpicx.Comm, done bool) bool {
+	flag := 0
+	if done {
+		flag = 1
+	}
+	for {
+		all, err := result(ctx, comm.Agree(flag))
+		if !corrupted(err) && !propagated(err) { // those that knew of that call it once more
+			return err == nil && all == 1
+		}
+	}
+}
+
+// result returns how an operation ended. A Wait may have told an older error in its place (P7).
+func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
+	v, err := f.Get(ctx)
+	if corrupted(err) || propagated(err) {
+		v, err = f.Get(ctx)
+	}
+	return v, err
 }
 
 // A rank may die at any operation. The spare that takes its place has its data.
@@ -106,12 +124,7 @@ func TestDeathAtEveryOperation(t *testing.T) {
 					continue
 				}
 				killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", rank, k), func(ctx context.Context, world *mpicx.Comm) error {
-					r := world.Rank()
-					x, err := surviving(ctx, t, world, scheme)
-					if err == nil {
-						require.Equal(t, value(r, 3), x)
-					}
-					return err
+					return surviving(ctx, t, world, scheme)
 				}, mpicx.WithSpares(1))
 				require.False(t, t.Failed(), "rank %d at operation %d", rank, k)
 				if len(killed) == 0 {
@@ -124,25 +137,41 @@ func TestDeathAtEveryOperation(t *testing.T) {
 	}
 }
 
+// A lossScheme is what a scheme promises of three versions, of which the last one is restored.
 type lossScheme struct {
 	name     string
 	option   checkpoint.Option
 	n        int
+	version  int
 	survives [][]int
 	loses    [][2][]int // the ranks that die, and those whose data are lost
 }
 
-var schemes = []lossScheme{
-	{"partner 1", checkpoint.Partner(1), 4, [][]int{{0}, {3}, {0, 2}, {1, 3}}, [][2][]int{{{0, 1}, {0, 1}}, {{1, 2, 3}, {2, 3}}}},
-	{"partner 2", checkpoint.Partner(2), 6, [][]int{{0, 1}, {1, 2}, {0, 2, 3, 5}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
-	{"RS(2, 1)", checkpoint.RS(2, 1), 6, [][]int{{0}, {2}, {1, 5}}, [][2][]int{{{0, 1}, {0, 1}}, {{3, 5}, {3, 5}}}},
-	{"RS(4, 2)", checkpoint.RS(4, 2), 7, [][]int{{0, 1}, {2, 5}, {3, 6}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
-	{"RS(3, 3)", checkpoint.RS(3, 3), 6, [][]int{{0, 1, 2}, {1, 3, 5}}, [][2][]int{{{2, 3, 4, 5}, {2, 3, 4, 5}}}},
+// Each scheme survives the deaths that it promises to: everybody has his own part again, and can
+// load those of the dead. If one more rank dies, all ranks get the same error, which says what is
+// lost, unless the files have an older version.
+func TestDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for _, s := range []lossScheme{
+		{"partner 1", checkpoint.Partner(1), 4, 2, [][]int{{0}, {3}, {0, 2}, {1, 3}}, [][2][]int{{{0, 1}, {0, 1}}, {{1, 2, 3}, {2, 3}}}},
+		{"partner 2", checkpoint.Partner(2), 6, 2, [][]int{{0, 1}, {1, 2}, {0, 2, 3, 5}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
+		{"RS(2, 1)", checkpoint.RS(2, 1), 6, 2, [][]int{{0}, {2}, {1, 5}}, [][2][]int{{{0, 1}, {0, 1}}, {{3, 5}, {3, 5}}}},
+		{"RS(4, 2)", checkpoint.RS(4, 2), 7, 2, [][]int{{0, 1}, {2, 5}, {3, 6}}, [][2][]int{{{0, 1, 2}, {0, 1, 2}}}},
+		{"RS(3, 3)", checkpoint.RS(3, 3), 6, 2, [][]int{{0, 1, 2}, {1, 3, 5}}, [][2][]int{{{2, 3, 4, 5}, {2, 3, 4, 5}}}},
+		{"files", checkpoint.Dir(t.TempDir(), checkpoint.Every(2)), 4, 1, [][]int{{0, 1}}, nil}, // of 0, 1 and 2
+	} {
+		for _, dying := range s.survives {
+			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) { lose(t, s, dying, nil) })
+		}
+		for _, c := range s.loses {
+			t.Run(fmt.Sprint(s.name, c[0]), func(t *testing.T) { lose(t, s, c[0], c[1]) })
+		}
+	}
 }
 
-// lose saves versions, has ranks die, and restores among the others. Check is called with
-// what Restore returned there.
-func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error) {
+// lose saves versions, has ranks die, and restores among the others. Lost are the ranks whose data
+// are then lost.
+func lose(t *testing.T, s lossScheme, dying, lost []int) {
 	mpicxtest.Run(t, s.n, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world, s.option)
 		var x []float64
@@ -153,73 +182,36 @@ func lose(t *testing.T, s lossScheme, dying []int, check func(ctx context.Contex
 			x = value(world.Rank(), v)
 			st.Save(ctx, v).MustWait(ctx)
 		}
-		if err := world.Barrier().Wait(ctx); err != nil && !corrupted(err) { // some may have died behind it
-			return err
-		}
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		_ = world.Barrier().Wait(ctx) // some may have died behind it
 		if slices.Contains(dying, world.Rank()) {
 			mpicxtest.Die(world)
 		}
-		_, _ = ended(ctx, world, false, nil)
-		repaired(ctx, t, world, func(c *mpicx.Comm) error {
-			on, err := st.Rejoin(ctx, c)
-			if err == nil {
-				st = on
-			}
-			return err
-		})
+		for _, r := range dying {
+			_ = mpicx.Recv(world, []int{0}, r, 0).Wait(ctx) // which ends with its death
+		}
+		st, err := st.Rejoin(ctx, world.Shrink().MustGet(ctx))
+		require.NoError(t, err)
 		x = nil
-		v, err := st.Restore(ctx)
-		if err := check(ctx, world, st, x, v, err); err != nil {
-			return err
+		if lost != nil {
+			isLost := &checkpoint.LostError{Version: 2, Ranks: lost}
+			_, err := st.Restore(ctx)
+			require.Equal(t, isLost, err)
+			require.Nil(t, x)
+			st, err = st.Rejoin(ctx, world.Shrink().MustGet(ctx))
+			require.NoError(t, err)
+			_, err = st.Restore(ctx) // after the next repair it is lost still
+			require.Equal(t, isLost, err)
+			return st.Close(ctx)
+		}
+		restores(ctx, t, st, s.version)
+		require.Equal(t, value(world.Rank(), s.version), x)
+		for _, r := range dying {
+			loads(ctx, t, st, "x", r, s.version, value(r, s.version))
+			loads(ctx, t, st, "constant", r, s.version, []int{r})
 		}
 		return st.Close(ctx)
 	})
-}
-
-// Each scheme survives the deaths that it promises to. Everybody has his own part again, and
-// can load those of the dead.
-func TestDeaths(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, s := range schemes {
-		for _, dying := range s.survives {
-			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
-				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {
-					mpicx.Throw(err)
-					require.Equal(t, 2, v)
-					require.Equal(t, value(world.Rank(), 2), x)
-					for _, r := range dying {
-						loads(ctx, t, st, "x", r, v, value(r, 2))
-						loads(ctx, t, st, "constant", r, v, []int{r})
-					}
-					return nil
-				})
-			})
-		}
-	}
-}
-
-// If one more rank dies than the scheme survives, all ranks get the same error, which says what is
-// lost.
-func TestTooManyDeaths(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, s := range schemes {
-		for _, c := range s.loses {
-			dying, lost := c[0], c[1]
-			t.Run(fmt.Sprint(s.name, dying), func(t *testing.T) {
-				lose(t, s, dying, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, _ int, err error) error {
-					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
-					require.Nil(t, x)
-					fewer, err := result(ctx, world.Shrink())
-					require.NoError(t, err)
-					on, err := st.Rejoin(ctx, fewer)
-					require.NoError(t, err)
-					_, err = on.Restore(ctx) // after the next repair it is lost still
-					require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: lost}, err)
-					return on.Close(ctx)
-				})
-			})
-		}
-	}
 }
 
 // Under ErrorsReturn the program itself repairs what a death has broken.
@@ -283,7 +275,7 @@ func TestShrinkTwice(t *testing.T) {
 			restores(ctx, t, st, version)
 			require.Equal(t, me, constant)
 			require.Equal(t, 10*version+me, x)
-			loads(ctx, t, st, "constant", dies, version, []int{version}) // who has died: rank 0, then 1
+			loads(ctx, t, st, "constant", dies, version, []int{version}) // the rank that has died: 0, then 1
 		}
 		return st.Close(ctx)
 	})
@@ -302,4 +294,84 @@ func TestReturnsWithoutClose(t *testing.T) {
 			return mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
 		})
 	}
+}
+
+// A group of RS(4, 2) with 6 ranks, of which some die: while it opens the store, saves, encodes,
+// restores or protects again.
+const (
+	groupSize = 6
+	moments   = 130 // operations of a rank in surviving; with repairs there are more
+)
+
+// sets returns all sets of n ranks of the group.
+func sets(n int) (all [][]int) {
+	for bits := range 1 << groupSize {
+		var set []int
+		for r := range groupSize {
+			if bits>>r&1 != 0 {
+				set = append(set, r)
+			}
+		}
+		if len(set) == n {
+			all = append(all, set)
+		}
+	}
+	return all
+}
+
+// deathsOf returns a plan in which the ranks die: at moments apart, near each other, or at the same
+// operation. Ranks of a group do the same number of operations up to a few.
+func deathsOf(ranks []int, rnd *rand.Rand) string {
+	var plan []string
+	at, apart := 1+rnd.IntN(moments), []int{1, 4, 30, moments}[rnd.IntN(4)]
+	for _, r := range ranks {
+		plan = append(plan, fmt.Sprintf("kill %d at operation %d", r, at+rnd.IntN(apart)))
+	}
+	return strings.Join(plan, "; ")
+}
+
+// Any two or three ranks of the group may die at any moments. The spares have the data of two.
+// After three deaths the data are lost, or a repair between them has saved them. Which ranks have
+// lost theirs is the same at all survivors and spares.
+func TestDeathsOfGroup(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for n := 2; n <= 3; n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seedOf(t), 0))
+			deaths, lost := 0, 0
+			for i, all := 0, sets(n); i < runs(10)*len(all); i++ {
+				set := all[i%len(all)]
+				killed, end := dieInGroup(t, set, deathsOf(set, rnd))
+				deaths += killed
+				if end != nil {
+					lost++
+				}
+			}
+			t.Logf("%d deaths, %d times lost", deaths, lost)
+			require.Positive(t, deaths)
+			require.Equal(t, n == 3, lost > 0)
+		})
+	}
+}
+
+// dieInGroup returns how many have died by the plan, and the end of all survivors.
+func dieInGroup(t *testing.T, set []int, plan string) (int, *checkpoint.LostError) {
+	var ends [groupSize]*checkpoint.LostError
+	killed := mpicxtest.RunFaults(t, groupSize, plan, func(ctx context.Context, world *mpicx.Comm) error {
+		err := surviving(ctx, t, world, checkpoint.RS(4, 2))
+		if errors.As(err, &ends[world.Rank()]) {
+			return nil
+		}
+		return err
+	}, mpicx.WithSpares(len(set)))
+	require.False(t, t.Failed(), plan)
+	for _, e := range ends {
+		require.Equal(t, ends[0], e, plan)
+	}
+	if e := ends[0]; e != nil {
+		require.Equal(t, set, killed, "%v, but %v", e, plan)
+		require.Subset(t, set, e.Ranks, plan)
+		require.Contains(t, []int{1, 2, 3}, e.Version, plan)
+	}
+	return len(killed), ends[0]
 }

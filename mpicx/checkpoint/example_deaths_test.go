@@ -21,14 +21,10 @@ func Example_replace() {
 		comm := world
 		for {
 			err := comm.TryAll(ctx, func(ctx context.Context) (err error) {
-				if st == nil { // at first, and at a spare
-					if st, err = checkpoint.Open(ctx, comm, checkpoint.Partner(1)); err != nil {
-						return err
-					}
-					st.Protect("x", &x)
-				} else if st, err = rejoin(ctx, st, comm); err != nil {
+				if st, err = enter(ctx, st, comm, checkpoint.Partner(1)); err != nil {
 					return err
 				}
+				st.Protect("x", &x)
 				v, err := st.Restore(ctx)
 				if errors.Is(err, checkpoint.ErrNone) {
 					v, x = 0, []float64{float64(comm.Rank())}
@@ -37,9 +33,7 @@ func Example_replace() {
 				}
 				for v++; v <= 4; v++ {
 					x[0] *= 10
-					if err := st.Save(ctx, v).Wait(ctx); err != nil {
-						return err
-					}
+					st.Save(ctx, v).MustWait(ctx)
 					if v == 2 && comm.Rank() == 1 && comm.Incarnation() == 0 {
 						inject.Die(comm)
 					}
@@ -116,8 +110,11 @@ func TestExamplesOfDeaths(t *testing.T) {
 	})
 }
 
-// rejoin returns the store on another communicator, or as it was.
-func rejoin(ctx context.Context, st *checkpoint.Store, comm *mpicx.Comm) (*checkpoint.Store, error) {
+// enter opens a store, or has the one of this rank rejoin. A store that cannot stays as it was.
+func enter(ctx context.Context, st *checkpoint.Store, comm *mpicx.Comm, opts ...checkpoint.Option) (*checkpoint.Store, error) {
+	if st == nil {
+		return checkpoint.Open(ctx, comm, opts...)
+	}
 	on, err := st.Rejoin(ctx, comm)
 	if err != nil {
 		return st, err

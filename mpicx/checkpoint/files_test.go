@@ -17,41 +17,12 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// saveFiles has n ranks save versions from 1 on, in the directory that dir returns for a rank.
-func saveFiles(t *testing.T, n, versions int, dir func(rank int) string, opts ...checkpoint.DirOption) {
-	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		st := opened(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(world.Rank()), opts...))
-		var x []float64
-		constant := "c"
-		st.Protect("x", &x)
-		st.Protect("constant", &constant, checkpoint.Once)
-		for v := 1; v <= versions; v++ {
-			x = value(world.Rank(), v)
-			st.Save(ctx, v).MustWait(ctx)
-		}
-		return st.Close(ctx)
-	})
-}
-
-// restoreFiles has n ranks open the directory in another job, and returns what Restore did at each.
-func restoreFiles(t *testing.T, n int, dir func(rank int) string) (versions []int, errs []error) {
-	versions, errs = make([]int, n), make([]error, n)
-	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-		r := world.Rank()
-		st := opened(ctx, world, checkpoint.Partner(1), checkpoint.Dir(dir(r)))
-		var x []float64
-		constant := ""
-		st.Protect("x", &x)
-		st.Protect("constant", &constant, checkpoint.Once)
-		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
-			require.Equal(t, value(r, versions[r]), x)
-			require.Equal(t, "c", constant)
-		} else {
-			require.Nil(t, x)
-		}
-		return st.Close(ctx)
-	})
-	return versions, errs
+// restores checks the version that the next job of n ranks restores.
+func (of dirs) restores(t *testing.T, n, version int) {
+	t.Helper()
+	v, err := of.job(t, n, nil)
+	require.NoError(t, err)
+	require.Equal(t, version, v)
 }
 
 // The next job has the newest version, whether the directory is shared or not, and of old
@@ -59,16 +30,9 @@ func restoreFiles(t *testing.T, n int, dir func(rank int) string) (versions []in
 func TestFiles(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		dir := t.TempDir()
-		of := func(r int) string {
-			if shared {
-				return dir
-			}
-			return filepath.Join(dir, fmt.Sprint(r))
-		}
-		saveFiles(t, 3, 5, of, checkpoint.Keep(3))
-		versions, errs := restoreFiles(t, 3, of)
-		require.Equal(t, []error{nil, nil, nil}, errs)
-		require.Equal(t, []int{5, 5, 5}, versions)
+		of := dirsIn(dir, shared)
+		_, _ = of.job(t, 3, []int{1, 2, 3, 4, 5}, checkpoint.Option(checkpoint.Keep(3)))
+		of.restores(t, 3, 5)
 		if !shared {
 			require.Equal(t, []string{"MANIFEST.json", "v3.1-of-3", "v4.1-of-3", "v5.1-of-3"}, files(t, of(1)))
 			continue
@@ -95,9 +59,8 @@ func TestFiles(t *testing.T) {
 
 func TestEvery(t *testing.T) {
 	dir := t.TempDir()
-	saveFiles(t, 2, 8, same(dir), checkpoint.Every(3))
-	versions, _ := restoreFiles(t, 2, same(dir))
-	require.Equal(t, []int{6, 6}, versions)
+	_, _ = same(dir).job(t, 2, []int{1, 2, 3, 4, 5, 6, 7, 8}, checkpoint.Option(checkpoint.Every(3)))
+	same(dir).restores(t, 2, 6)
 	require.Len(t, files(t, dir), 5)
 }
 
@@ -115,14 +78,12 @@ func TestBadFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			saveFiles(t, 3, 2, same(dir))
+			_, _ = same(dir).job(t, 3, []int{1, 2})
 			path := file(t, dir, "v2.1-of-3")
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(path, harm(b), 0o666))
-			versions, errs := restoreFiles(t, 3, same(dir))
-			require.Equal(t, []error{nil, nil, nil}, errs)
-			require.Equal(t, []int{1, 1, 1}, versions)
+			same(dir).restores(t, 3, 1)
 		})
 	}
 }
@@ -130,33 +91,25 @@ func TestBadFiles(t *testing.T) {
 // A file of another Save under the same name, whole as it is, is not taken for the missing one.
 func TestFileOfAnotherSave(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
-	saveFiles(t, 2, 2, same(dir))
-	saveFiles(t, 2, 2, same(other))
+	_, _ = same(dir).job(t, 2, []int{1, 2})
+	_, _ = same(other).job(t, 2, []int{1, 2})
 	missing := file(t, dir, "v2.1-of-2")
 	require.NoError(t, os.Rename(file(t, other, "v2.1-of-2"), missing))
-	versions, _ := restoreFiles(t, 2, same(dir))
-	require.Equal(t, []int{1, 1}, versions)
+	same(dir).restores(t, 2, 1)
 	require.NoError(t, os.Rename(file(t, dir, "v1.0-of-2"), missing))
-	_, errs := restoreFiles(t, 2, same(dir))
-	require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: []int{1}}, errs[0])
+	_, err := same(dir).job(t, 2, nil)
+	require.Equal(t, &checkpoint.LostError{Version: 2, Ranks: []int{1}}, err)
 }
 
 // Other ranks than have saved a version have no part in it, and load what they want.
 func TestFilesOfAnotherNumberOfRanks(t *testing.T) {
 	for _, m := range []int{1, 3, 5} {
 		dir := t.TempDir()
-		saveFiles(t, 4, 2, same(dir))
-		_, errs := restoreFiles(t, m, same(dir))
-		for _, err := range errs {
-			require.Equal(t, &checkpoint.PartsError{Version: 2, Parts: 4, Ranks: m}, err)
-		}
+		_, _ = same(dir).job(t, 4, []int{1, 2})
+		_, err := same(dir).job(t, m, nil)
+		require.Equal(t, &checkpoint.PartsError{Version: 2, Parts: 4, Ranks: m}, err)
 		mpicxtest.Run(t, m, func(ctx context.Context, world *mpicx.Comm) error {
 			st := opened(ctx, world, checkpoint.Dir(dir))
-			var x []float64
-			st.Protect("x", &x)
-			if _, err := st.Restore(ctx); !errors.As(err, new(*checkpoint.PartsError)) {
-				return fmt.Errorf("restore: %w", err)
-			}
 			for v := range 2 { // the older one is in files only
 				for part := range 4 {
 					loads(ctx, t, st, "x", part, v+1, value(part, v+1))
@@ -181,8 +134,7 @@ func TestFilesOfAnotherNumberOfRanks(t *testing.T) {
 // A disk that takes no more is an error at all ranks; the version is in memory, and the files
 // of the older one remain.
 func TestNoRoomForFiles(t *testing.T) {
-	dir := t.TempDir()
-	path := func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
+	path := dirsIn(t.TempDir(), false)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world, checkpoint.Dir(path(world.Rank())))
 		step := 1
@@ -206,21 +158,4 @@ func TestNoRoomForFiles(t *testing.T) {
 	})
 	require.Equal(t, []string{"MANIFEST.json", "v1.1-of-3"}, files(t, path(11)))
 	require.Equal(t, []string{"MANIFEST.json", "v1.0-of-3"}, files(t, path(0)), "a full disk needs the room")
-}
-
-// When more ranks die than the group survives, the files have an older version.
-func TestFilesAfterTooManyDeaths(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	dir := t.TempDir()
-	s := lossScheme{"", checkpoint.Dir(dir, checkpoint.Every(2)), 4, nil, nil}
-	lose(t, s, []int{0, 1}, func(ctx context.Context, world *mpicx.Comm, st *checkpoint.Store, x []float64, v int, err error) error {
-		if err != nil {
-			return err
-		}
-		require.Equal(t, 1, v) // of 0, 1 and 2
-		require.Equal(t, value(world.Rank(), 1), x)
-		part, err := checkpoint.Load[float64](ctx, st, "x", 0, v)
-		require.Equal(t, value(0, 1), part)
-		return err
-	})
 }

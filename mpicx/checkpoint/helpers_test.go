@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // value is what rank r saves in a version.
@@ -25,57 +26,6 @@ func value(r, version int) []float64 {
 		x[i] = float64(r*1000 + version*10 + i)
 	}
 	return x
-}
-
-// ended says whether all ranks are done, or which error some rank has.
-func ended(ctx context.Context, comm *mpicx.Comm, done bool, err error) (bool, error) {
-	flag := 0
-	if done && err == nil {
-		flag = 1
-	}
-	for {
-		all, other := result(ctx, comm.Agree(flag))
-		switch {
-		case errors.Is(other, errors.ErrUnsupported): // where TryAll is enough
-			return flag == 1, err
-		case propagated(other) || corrupted(other): // those that knew call it once more
-			err = other
-			continue
-		case other != nil:
-			return false, &mpicx.CommCorruptedError{}
-		}
-		return all == 1, err
-	}
-}
-
-// result returns how an operation ended. A Wait may have told an older error in its place (P7).
-func result[T any](ctx context.Context, f *future.Future[T]) (T, error) {
-	v, err := f.Get(ctx)
-	if corrupted(err) || propagated(err) {
-		v, err = f.Get(ctx)
-	}
-	return v, err
-}
-
-// repaired has the living make a communicator, until open succeeds at all of them. They have
-// called ended before.
-func repaired(ctx context.Context, t *testing.T, c *mpicx.Comm, open func(*mpicx.Comm) error) {
-	for {
-		fewer, err := result(ctx, c.Shrink())
-		if corrupted(err) || propagated(err) { // those that were told before have called Agree since
-			_, _ = ended(ctx, c, false, err)
-			continue
-		}
-		require.NoError(t, err)
-		c = fewer
-		err = open(c)
-		if !corrupted(err) && !propagated(err) {
-			require.NoError(t, err)
-		}
-		if all, _ := ended(ctx, c, true, err); all {
-			return
-		}
-	}
 }
 
 func corrupted(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }
@@ -131,7 +81,46 @@ func loads[T mpicx.Scalar](ctx context.Context, t *testing.T, st *checkpoint.Sto
 	require.Equal(t, want, got)
 }
 
-func same(dir string) func(int) string { return func(int) string { return dir } }
+// dirs are the directories of the ranks.
+type dirs func(rank int) string
+
+func same(dir string) dirs { return func(int) string { return dir } }
+
+// dirsIn returns one directory for all ranks, or one for each.
+func dirsIn(dir string, shared bool) dirs {
+	if shared {
+		return same(dir)
+	}
+	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
+}
+
+// job is a job of n ranks that restores a version, and saves others, with a Once variable. It
+// returns what Restore returns, which is the same at all ranks.
+func (of dirs) job(t *testing.T, n int, saves []int, opts ...checkpoint.Option) (version int, failure error) {
+	versions, errs := make([]int, n), make([]error, n)
+	mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+		r, constant := world.Rank(), ""
+		st, x := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
+		st.Protect("constant", &constant, checkpoint.Once)
+		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
+			require.Equal(t, "c", constant)
+		} else {
+			require.Empty(t, constant)
+		}
+		require.Equal(t, value(r, versions[r]), *x)
+		constant = "c"
+		for _, v := range saves {
+			*x = value(r, v)
+			st.Save(ctx, v).MustWait(ctx)
+		}
+		return st.Close(ctx)
+	})
+	for r := range n {
+		require.Equal(t, versions[0], versions[r])
+		require.Equal(t, errs[0], errs[r])
+	}
+	return versions[0], errs[0]
+}
 
 // files returns the names in a directory, without which Save they are of.
 func files(t *testing.T, dir string) (names []string) {

@@ -70,15 +70,13 @@ func TestMachines(t *testing.T) {
 
 // Any k shards have all data. One parity for each data shard is a copy.
 func TestCode(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := rand.NewChaCha8([32]byte{})
 	for _, s := range []scheme{{1, 1}, {1, 3}, {2, 1}, {4, 2}, {3, 3}} {
 		shards := make([][]byte, s.k+s.m)
 		for i := range shards {
 			shards[i] = make([]byte, 100)
-			for j := range 100 {
-				if i < s.k {
-					shards[i][j] = byte(rnd.Uint32())
-				}
+			if i < s.k {
+				_, _ = rnd.Read(shards[i])
 			}
 		}
 		rows, err := newRows(s)
@@ -188,8 +186,7 @@ func emptyRecord(t testing.TB) []byte {
 	return b[blobHead:]
 }
 
-// Whatever a file has, reading it ends with what was written or with ErrFile, and so do its
-// variables.
+// However a file is damaged, reading it ends with what was written or with ErrFile.
 func FuzzReadFile(f *testing.F) {
 	blob := blobOf(f)
 	var file bytes.Buffer
@@ -209,7 +206,7 @@ func FuzzReadFile(f *testing.F) {
 	})
 }
 
-// Whatever comes as a record, it sets all variables or none.
+// A record sets all variables or none, whatever bytes it consists of.
 func FuzzRecord(f *testing.F) {
 	blob := blobOf(f)
 	f.Add(blob)

@@ -66,16 +66,6 @@ func disks(shared bool) (list []disk) {
 	return list
 }
 
-// dirs are the directories of the ranks.
-type dirs func(rank int) string
-
-func dirsIn(dir string, shared bool) dirs {
-	if shared {
-		return same(dir)
-	}
-	return func(r int) string { return filepath.Join(dir, fmt.Sprint(r)) }
-}
-
 // make gives the directories the contents that the model describes, from the saved ones.
 func (d disk) make(t *testing.T, saved, of dirs) {
 	for r := range 3 {
@@ -111,68 +101,48 @@ func (of dirs) data(t *testing.T) (paths []string) {
 	return paths
 }
 
-// job is a job that restores, and saves a version if that is not 0. All ranks have the same answer.
-func (of dirs) job(t *testing.T, save int, opts ...checkpoint.Option) (version int, failure error) {
-	var versions [3]int
-	var errs [3]error
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		r := world.Rank()
-		st, x := open(ctx, world, append(opts, checkpoint.Dir(of(r)))...)
-		if versions[r], errs[r] = st.Restore(ctx); errs[r] == nil {
-			require.Equal(t, value(r, versions[r]), *x)
-		}
-		if *x = value(r, save); save > 0 {
-			st.Save(ctx, save).MustWait(ctx)
-		}
-		return st.Close(ctx)
-	})
-	for r := range 3 {
-		require.Equal(t, versions[0], versions[r])
-		require.Equal(t, errs[0], errs[r])
-	}
-	return versions[0], errs[0]
-}
-
 // The files on the disk decide what Restore returns. It never treats lost data as data that were
 // never saved. No Save removes the remains of lost data, because the rest may come back.
 func TestLostFiles(t *testing.T) {
 	for name, opts := range map[string][]checkpoint.Option{"Partner(0)": {checkpoint.Partner(0)}, "Partner(2)": {checkpoint.Partner(2)}, "RS": {checkpoint.RS(2, 1)}, "Dir": nil} {
 		for _, shared := range []bool{true, false} {
 			saved := dirsIn(t.TempDir(), shared)
-			for v := range 2 {
-				_, err := saved.job(t, v+1, opts...)
-				require.Equal(t, v == 0, err != nil)
-			}
+			_, err := saved.job(t, 3, []int{1}, opts...)
+			require.Equal(t, checkpoint.ErrNone, err)
+			_, err = saved.job(t, 3, []int{2}, opts...)
+			require.NoError(t, err)
 			for i, d := range disks(shared) {
 				if (testing.Short() || opts != nil) && i%7 > 0 {
 					continue
 				}
 				of := dirsIn(filepath.Join(t.TempDir(), "of"), shared)
 				d.make(t, saved, of)
-				left := of.data(t)
-				want, failure := d.restores()
-				for _, step := range []struct {
-					want    int
-					failure error
-					save    int
-				}{{want, failure, 3}, {3, nil, 0}} {
-					v, err := of.job(t, step.save, opts...)
-					require.Equal(t, step.want, v, "%s, shared %v: %+v", name, shared, d)
-					require.Equal(t, step.failure, err, "%s, shared %v: %+v", name, shared, d)
-				}
-				if want < 2 {
-					require.Subset(t, of.data(t), left, "%s, shared %v: %+v", name, shared, d)
-				}
-				require.NoError(t, os.Remove(file(t, of(1), "v3.1-of-3")))
-				if failure != nil {
-					failure = &checkpoint.LostError{Version: 3, Ranks: []int{1}}
-				}
-				v, err := of.job(t, 0, opts...)
-				require.Equal(t, want, v, "%s, shared %v: %+v", name, shared, d)
-				require.Equal(t, failure, err, "%s, shared %v: %+v", name, shared, d)
+				d.testLost(t, of, fmt.Sprintf("%s, shared %v: %+v", name, shared, d), opts)
 			}
 		}
 	}
+}
+
+// testLost has jobs restore, save version 3, restore that, and restore when one of its files is
+// lost.
+func (d disk) testLost(t *testing.T, of dirs, text string, opts []checkpoint.Option) {
+	restores := func(want int, failure error, saves ...int) {
+		v, err := of.job(t, 3, saves, opts...)
+		require.Equal(t, want, v, text)
+		require.Equal(t, failure, err, text)
+	}
+	left := of.data(t)
+	want, failure := d.restores()
+	restores(want, failure, 3)
+	restores(3, nil)
+	if want < 2 {
+		require.Subset(t, of.data(t), left, text)
+	}
+	require.NoError(t, os.Remove(file(t, of(1), "v3.1-of-3")))
+	if failure != nil {
+		failure = &checkpoint.LostError{Version: 3, Ranks: []int{1}}
+	}
+	restores(want, failure)
 }
 
 // A directory of which only a manifest is left, whatever its state, was in use.
@@ -182,12 +152,12 @@ func TestLostWithAllFiles(t *testing.T) {
 		"noise": &checkpoint.LostError{Version: -1}, "of another": checkpoint.ErrNone,
 	} {
 		saved, of := dirsIn(t.TempDir(), true), dirsIn(t.TempDir(), true)
-		_, err := saved.job(t, 1)
+		_, err := saved.job(t, 3, []int{1})
 		require.ErrorIs(t, err, checkpoint.ErrNone)
 		disk{[2][]int{{0, 1, 2}, nil}, manifest, -1}.make(t, saved, of)
-		_, err = of.job(t, 1)
+		_, err = of.job(t, 3, []int{1})
 		require.Equal(t, want, err)
-		v, err := of.job(t, 0)
+		v, err := of.job(t, 3, nil)
 		require.NoError(t, err)
 		require.Equal(t, 1, v)
 	}
@@ -205,14 +175,15 @@ func TestInterruptedFirstSave(t *testing.T) {
 			killed := mpicxtest.RunFaults(t, 3, fmt.Sprintf("kill %d at operation %d", i/2, k), func(ctx context.Context, world *mpicx.Comm) error {
 				st, err := checkpoint.Open(ctx, world, checkpoint.Partner(0), checkpoint.Dir(of(world.Rank())))
 				if err == nil {
-					x := value(world.Rank(), 0)
+					x, constant := value(world.Rank(), 0), "c"
 					st.Protect("x", &x)
+					st.Protect("constant", &constant, checkpoint.Once)
 					told[world.Rank()] = st.Save(ctx, 0).Wait(ctx) == nil
 				}
 				return nil
 			})
 			saved := slices.Contains(told[:], true)
-			if _, err := of.job(t, 0); saved || err != checkpoint.ErrNone {
+			if _, err := of.job(t, 3, nil); saved || err != checkpoint.ErrNone {
 				require.NoError(t, err, "killed at %d", k)
 			}
 			for _, path := range of.data(t) {
@@ -220,7 +191,7 @@ func TestInterruptedFirstSave(t *testing.T) {
 					_ = os.Remove(path) // twice, if the directory is shared
 				}
 			}
-			if _, err := of.job(t, 0); saved {
+			if _, err := of.job(t, 3, nil); saved {
 				require.Equal(t, lost, err, "killed at %d", k)
 			}
 			if len(killed) == 0 {

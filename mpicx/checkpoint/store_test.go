@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -22,38 +21,43 @@ func TestSaveAndRestore(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 7} {
 		for _, scheme := range []checkpoint.Option{checkpoint.Partner(0), checkpoint.Partner(1), checkpoint.Partner(2), checkpoint.RS(2, 1), checkpoint.RS(3, 2)} {
 			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-				st := opened(ctx, world, scheme)
-				x, step, name := []float64{1, 2, 3}, 0, "a"
-				st.Protect("x", &x)
-				st.Protect("step", &step)
-				st.Protect("name", &name)
-				_, err := st.Restore(ctx)
-				require.ErrorIs(t, err, checkpoint.ErrNone)
-				for step = 1; step <= 5; step++ {
-					x[0] = float64(world.Rank() + step)
-					name += "b"
-					f := st.Save(ctx, step)
-					if step%2 == 0 {
-						require.NoError(t, f.Wait(ctx))
-					}
-				}
-				same := x
-				x[0], step, name = -1, -1, ""
-				restores(ctx, t, st, 5)
-				require.Equal(t, 5, step)
-				require.Equal(t, "abbbbb", name)
-				require.Equal(t, []float64{float64(world.Rank() + 5), 2, 3}, x)
-				same[1] = 7
-				require.Equal(t, 7., x[1])
-				loads(ctx, t, st, "x", (world.Rank()+1)%n, 5, []float64{float64((world.Rank()+1)%n + 5), 2, 3})
-				return st.Close(ctx)
+				return saveAndRestore(ctx, t, world, scheme)
 			})
 		}
 	}
 }
 
-// A variable takes the place of the one that had its name: the next attempt of a program
-// protects its own.
+func saveAndRestore(ctx context.Context, t *testing.T, world *mpicx.Comm, scheme checkpoint.Option) error {
+	st := opened(ctx, world, scheme)
+	x, step, name := []float64{1, 2, 3}, 0, "a"
+	st.Protect("x", &x)
+	st.Protect("step", &step)
+	st.Protect("name", &name)
+	_, err := st.Restore(ctx)
+	require.ErrorIs(t, err, checkpoint.ErrNone)
+	for step = 1; step <= 5; step++ {
+		x[0] = float64(world.Rank() + step)
+		name += "b"
+		f := st.Save(ctx, step)
+		if step%2 == 0 {
+			require.NoError(t, f.Wait(ctx))
+		}
+	}
+	same := x
+	x[0], step, name = -1, -1, ""
+	restores(ctx, t, st, 5)
+	require.Equal(t, 5, step)
+	require.Equal(t, "abbbbb", name)
+	require.Equal(t, []float64{float64(world.Rank() + 5), 2, 3}, x)
+	same[1] = 7
+	require.Equal(t, 7., x[1])
+	next := (world.Rank() + 1) % world.Size()
+	loads(ctx, t, st, "x", next, 5, []float64{float64(next + 5), 2, 3})
+	return st.Close(ctx)
+}
+
+// A variable takes the place of the one that had its name: the next attempt of a program protects
+// its own. A Once variable that is protected while a Save goes on is in the next version.
 func TestProtectAgain(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world)
@@ -68,10 +72,13 @@ func TestProtectAgain(t *testing.T) {
 		restores(ctx, t, st, 1)
 		require.Equal(t, [][]int{{me}, {7 * me}}, [][]int{y, again})
 		y[0] = me + 10
-		st.Save(ctx, 2).MustWait(ctx)
-		y, again = nil, nil
-		restores(ctx, t, st, 2)
-		require.Equal(t, [][]int{{me + 10}, {7 * me}, {me}}, [][]int{y, again, x})
+		second, late := st.Save(ctx, 2), []int{8 * me}
+		st.Protect("late", &late, checkpoint.Once)
+		second.MustWait(ctx)
+		st.Save(ctx, 3).MustWait(ctx)
+		y, again, late = nil, nil, nil
+		restores(ctx, t, st, 3)
+		require.Equal(t, [][]int{{me + 10}, {7 * me}, {8 * me}, {me}}, [][]int{y, again, late, x})
 		return st.Close(ctx)
 	})
 }
@@ -146,6 +153,7 @@ func TestSaveThatFails(t *testing.T) {
 		{"variable: nil behind a pointer", func(st *checkpoint.Store, x *[]float64) int { p := new(*int); st.Protect("f", &p); return 2 }, `variable "f": gob: a nil *int`, nil},
 		{"version", func(st *checkpoint.Store, x *[]float64) int { return 0 }, "version 0, expected at least 1", nil},
 		{"negative", func(st *checkpoint.Store, x *[]float64) int { return -2 }, "version -2, expected at least 1", nil},
+		{"different", func(st *checkpoint.Store, x *[]float64) int { return 3 }, "ranks save versions 2 and 3 at a time, expected all the same", nil},
 		{"too large", func(st *checkpoint.Store, x *[]float64) int { *x = make([]float64, 1000); return 2 }, "bytes, expected at most 20000 (MaxBytes)", []checkpoint.Option{checkpoint.MaxBytes(20000)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -166,7 +174,7 @@ func TestSaveThatFails(t *testing.T) {
 				e, ok := errors.AsType[*checkpoint.SaveError](err)
 				require.True(t, ok, "%v", err)
 				require.False(t, e.InMemory)
-				if world.Rank() == 1 || test.opts != nil {
+				if world.Rank() == 1 || test.name == "different" || test.name == "too large" {
 					require.ErrorContains(t, err, test.want)
 				} else {
 					require.NoError(t, e.Err)
@@ -211,26 +219,17 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// Save returns at once, even if other ranks have not called it yet.
+// Save returns at once, even if other ranks have not called it yet. One rank alone may wait for it,
+// while the others go on without the store.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world)
+		st, _ := open(ctx, world, checkpoint.RS(2, 1))
 		if world.Rank() == 3 {
 			time.Sleep(time.Hour) // of fake time
 		}
 		begin := time.Now()
 		f := st.Save(ctx, 0)
 		require.Zero(t, time.Since(begin))
-		f.MustWait(ctx)
-		return st.Close(ctx)
-	})
-}
-
-// One rank alone may wait for a Save, while the others go on without the store.
-func TestWaitOfOneRank(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world, checkpoint.RS(2, 1))
-		f := st.Save(ctx, 0)
 		if world.Rank() == 1 {
 			f.MustWait(ctx)
 		}
@@ -239,30 +238,10 @@ func TestWaitOfOneRank(t *testing.T) {
 	})
 }
 
-// A Save in the background takes no error away from the program, and joins no round: errors that
-// ranks raise before they know of each other's are in one verdict (P1, P2).
-func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world)
-		if world.Rank() != 0 { // so it stays under way
-			st.Save(ctx, 0)
-		}
-		time.Sleep(time.Duration(world.Rank()) * time.Second)
-		err := world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
-		p, ok := errors.AsType[*mpicx.PropagatedError](err)
-		require.True(t, ok, "%v", err)
-		require.Len(t, p.Failures, 4)
-		_, err = st.Restore(ctx)
-		require.ErrorIs(t, err, checkpoint.ErrNone)
-		st.Save(ctx, 0).MustWait(ctx)
-		return st.Close(ctx)
-	})
-}
-
 // What does not fit the variables is an error, and sets none.
 func TestRestoreThatDoesNotFit(t *testing.T) {
 	dir := t.TempDir()
-	saveFiles(t, 2, 1, same(dir))
+	_, _ = same(dir).job(t, 2, []int{1})
 	for want, protect := range map[string]func(st *checkpoint.Store){
 		`no variable "y"`: func(st *checkpoint.Store) { st.Protect("y", new(int)) },
 		`"x" was saved as []float64, expected []int`:   func(st *checkpoint.Store) { st.Protect("x", new([]int)) },
@@ -284,124 +263,6 @@ func TestRestoreThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A Save whose context ends at one rank, while it waits for the one before, ends at all. The next
-// one meets the next one of the others.
-func TestSaveWhoseContextEnds(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x := open(ctx, world)
-		if world.Rank() == 0 {
-			time.Sleep(time.Second)
-		}
-		saves := []*future.Future[struct{}]{st.Save(ctx, 0)}
-		over, cancel := context.WithCancel(ctx)
-		defer cancel()
-		if world.Rank() == 1 {
-			cancel()
-		}
-		for version := 1; version <= 2; version++ {
-			*x = value(world.Rank(), version)
-			saves = append(saves, st.Save(over, version))
-		}
-		if world.Rank() == 1 {
-			require.ErrorIs(t, saves[1].Wait(over), context.Canceled)
-		}
-		*x = value(world.Rank(), 3)
-		saves = append(saves, st.Save(ctx, 3))
-		for version, f := range saves {
-			err := f.Wait(ctx)
-			if version == 0 || version == 3 {
-				require.NoError(t, err, "version %d", version)
-				continue
-			}
-			failed, ok := errors.AsType[*checkpoint.SaveError](err)
-			require.True(t, ok, "version %d: %v", version, err)
-			require.Equal(t, version, failed.Version)
-			require.Equal(t, world.Rank() == 1, errors.Is(err, context.Canceled))
-		}
-		*x = nil
-		restores(ctx, t, st, 3)
-		require.Equal(t, value(world.Rank(), 3), *x)
-		return st.Close(ctx)
-	})
-}
-
-// A Restore or Load whose context ends at one rank, while it waits for a Save, takes its turn. The
-// next one meets the next one of the others.
-func TestRestoreAndLoadWhoseContextEnds(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *checkpoint.Store) error{
-		"Restore": func(ctx context.Context, st *checkpoint.Store) error {
-			_, err := st.Restore(ctx)
-			return err
-		},
-		"Load": func(ctx context.Context, st *checkpoint.Store) error {
-			_, err := checkpoint.Load[float64](ctx, st, "x", 0, 1)
-			return err
-		},
-	} {
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			st, x := open(ctx, world)
-			st.Save(ctx, 1).MustWait(ctx)
-			over, cancel := context.WithCancel(ctx)
-			cancel()
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				switch world.Rank() {
-				case 0:
-					time.Sleep(time.Second)
-				case 1:
-					time.Sleep(time.Second / 2) // all are in TryAll
-					st.Save(ctx, 2)
-					return call(over, st)
-				}
-				st.Save(ctx, 2)
-				return call(ctx, st)
-			})
-			require.True(t, propagated(err), "%s: %v", name, err)
-			restored(ctx, st)
-			*x = value(world.Rank(), 3)
-			st.Save(ctx, 3).MustWait(ctx)
-			restores(ctx, t, st, 3)
-			loads(ctx, t, st, "x", 0, 3, value(0, 3))
-			return st.Close(ctx)
-		})
-	}
-}
-
-// A Load may end at one rank alone. The messages of the next one are not taken for its own.
-func TestLoadThatEndsAtOneRank(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world)
-		st.Save(ctx, 0).MustWait(ctx)
-		me, next := world.Rank(), (world.Rank()+1)%3
-		if me == 1 {
-			over, cancel := context.WithCancel(ctx)
-			cancel()
-			_, err := checkpoint.Load[float64](over, st, "x", me, 0)
-			require.ErrorIs(t, err, context.Canceled)
-		} else {
-			time.Sleep(time.Second)
-			loads(ctx, t, st, "x", me, 0, value(me, 0))
-		}
-		loads(ctx, t, st, "x", next, 0, value(next, 0))
-		return st.Close(ctx)
-	})
-}
-
-// A Save that has nothing to wait for does not need its context.
-func TestSaveAfterTheContext(t *testing.T) {
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		st, x := open(ctx, world)
-		over, cancel := context.WithCancel(ctx)
-		cancel()
-		f := st.Save(over, 1)
-		*x = nil
-		v, err := st.Restore(ctx)
-		require.NoError(t, errors.Join(f.Wait(ctx), err))
-		require.Equal(t, 1, v)
-		require.Equal(t, value(world.Rank(), 0), *x)
-		return st.Close(ctx)
-	})
-}
-
 type explosive struct{}
 
 func (explosive) GobEncode() ([]byte, error) { panic("encoded") }
@@ -420,16 +281,4 @@ func TestSaveThatPanics(t *testing.T) {
 	require.True(t, ok, "%v", err)
 	require.Equal(t, 1, p.Rank)
 	require.Equal(t, "encoded", p.Value)
-}
-
-// Ranks that save different versions at a time are told so.
-func TestDifferentVersions(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world)
-		err := st.Save(ctx, 6+world.Rank()/2).Wait(ctx)
-		require.ErrorContains(t, err, "ranks save versions 6 and 7 at a time")
-		_, err = st.Restore(ctx)
-		require.ErrorIs(t, err, checkpoint.ErrNone)
-		return st.Close(ctx)
-	})
 }

@@ -84,7 +84,7 @@ func TestExit(t *testing.T) {
 	}{{"", "0", 1}, {"", "3", 3}, {"ulfm", "0", 0}, {"ulfm", "3", 0}} {
 		t.Setenv("TEST_BACKEND", test.backend)
 		j := with(t, "exits", "3", test.status)
-		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
+		j.ends(t, test.want)
 		require.Contains(t, j.errs.String(), "rank 1 has died: exit status "+test.status)
 	}
 }
@@ -107,8 +107,8 @@ func TestWhoDoesNotCome(t *testing.T) {
 		{"", []string{"deadline", "sleep", "deadline"}, 1, 0, `processes \[(0 )?1( 2)?\] have not come`}, // the other may be late
 	} {
 		t.Setenv("TEST_BACKEND", test.backend)
-		j := with(t, "some", "3", test.args...)
-		require.Equal(t, test.want, j.status(t), "%v %s", test, &j.errs)
+		j := with(t, "each", "3", test.args...)
+		j.ends(t, test.want)
 		require.Regexp(t, test.text, j.errs.String())
 		if test.backend != "" {
 			require.Equal(t, test.begins, strings.Count(j.out.String(), "begins"), "%v", test)
@@ -119,7 +119,7 @@ func TestWhoDoesNotCome(t *testing.T) {
 // When mpicxrun is killed so are the processes, and what is between.
 func TestNoOrphans(t *testing.T) {
 	var launchers []int
-	for _, test := range [][]string{{"forever"}, {"forever", "ulfm"}, {"plain", "sleep", "sleep"}, {"forever", "wrapped"}} {
+	for _, test := range [][]string{{"forever"}, {"forever", "ulfm"}, {"each", "sleep", "sleep"}, {"forever", "wrapped"}} {
 		j := command(test[0], "-n", "2")
 		switch test[len(test)-1] {
 		case "wrapped": // by a process that sees nothing
@@ -142,8 +142,8 @@ func TestNoOrphans(t *testing.T) {
 	leaveNothing(t, launchers...)
 }
 
-// leaveNothing checks that the next job removes what is left of those of which not all processes have
-// come.
+// leaveNothing checks that the next job removes what is left of those of which not all processes
+// have come.
 func leaveNothing(t *testing.T, launchers ...int) {
 	_, _, errs := of(t, "sum", "-n", "1")
 	for _, in := range []string{"/dev/shm", os.TempDir()} {
@@ -168,7 +168,7 @@ func TestSignals(t *testing.T) {
 	j.ends(t, 0)
 	require.Equal(t, 3, strings.Count(j.out.String(), "interrupt"))
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
-		if signal.Ignored(s) { // by who runs this test, with nohup: so does mpicxrun
+		if signal.Ignored(s) { // nohup runs this test, and mpicxrun ignores it too
 			continue
 		}
 		j := start(t, "forever", "-n", "2")
@@ -178,16 +178,17 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A signal that asks the job to end, and has ended a process, is the job's status, even if another process has
-// learned of that death before the signal came to it, and has returned.
+// A signal that asks the job to end, and has ended a process, is the job's status, even if another
+// process has learned of that death before the signal came to it, and has returned.
 func TestInterrupted(t *testing.T) {
+	t.Setenv("TEST_BACKEND", "ulfm")
 	for _, status := range []string{"0", "1"} {
 		t.Setenv("TEST_STATUS", status)
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			if signal.Ignored(s) {
 				continue
 			}
-			j := start(t, "interrupted", "-n", "3")
+			j := start(t, "forever", "-n", "3")
 			j.pids(t, 3)
 			j.send(t, s)
 			j.ends(t, 128+int(s))
@@ -204,23 +205,15 @@ func TestJobControl(t *testing.T) {
 	pids := append(j.pids(t, 2), j.Process.Pid)
 	j.send(t, syscall.SIGTSTP)
 	for _, pid := range pids {
-		untilState(t, pid, "T")
+		stopped := func() bool {
+			out, _ := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
+			return strings.HasPrefix(string(out), "T")
+		}
+		require.Eventually(t, stopped, 2*time.Minute, time.Millisecond, "process %d", pid)
 	}
 	j.send(t, syscall.SIGCONT)
 	j.send(t, syscall.SIGTERM)
 	j.ends(t, 0)
-}
-
-func untilState(t *testing.T, pid int, state string) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		out, err := exec.Command("ps", "-o", "stat=", "-p", fmt.Sprint(pid)).Output()
-		if err == nil && strings.HasPrefix(string(out), state) {
-			return
-		}
-		require.True(t, time.Now().Before(deadline), "process %d: %s", pid, out)
-	}
 }
 
 // A child that a rank leaves behind, which has its output, keeps nobody waiting.

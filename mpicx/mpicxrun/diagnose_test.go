@@ -44,20 +44,17 @@ func init() {
 
 // The deadline of the processes' Runs has what they were in printed once for the job.
 func TestDeadlineOfAJob(t *testing.T) {
-	j := command("hangs", "-n", "4")
-	j.Env = append(j.Env, "TEST_DEADLINE=6s")
-	require.NoError(t, j.Start())
-	j.status(t)
-	require.Equal(t, 1, strings.Count(j.errs.String(), "mpicx: the deadline of the job's context has passed; before,"+hanging), "%s", &j.errs)
-	require.Equal(t, 1, strings.Count(j.errs.String(), "the ranks of"), "%s", &j.errs)
+	t.Setenv("TEST_DEADLINE", "6s")
+	_, _, errs := of(t, "hangs", "-n", "4")
+	require.Equal(t, 1, strings.Count(errs, "mpicx: the deadline of the job's context has passed; before,"+hanging), errs)
+	require.Equal(t, 1, strings.Count(errs, "the ranks of"), errs)
 }
 
 // A signal has any process print for all, and mpicxrun's, which gets to all, one of them;
 // each time anew.
 func TestDiagnosisOnASignal(t *testing.T) {
-	j := command("hangs", "-n", "4")
-	j.Env = append(j.Env, "MPICX_DIAGNOSE=SIGUSR1")
-	require.NoError(t, j.Start())
+	t.Setenv("MPICX_DIAGNOSE", "SIGUSR1")
+	j := start(t, "hangs", "-n", "4")
 	pids := j.pids(t, 4)
 	const found = "mpicx: on a signal," + hanging
 	printed := func() int { return strings.Count(j.errs.String(), "mpicx: on a signal") }
@@ -86,6 +83,6 @@ func TestDiagnosisOnASignal(t *testing.T) {
 		}
 		require.True(t, strings.HasSuffix(j.errs.String(), found), "%s", &j.errs)
 	}
-	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
+	j.send(t, syscall.SIGTERM)
 	j.status(t)
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -139,11 +140,8 @@ func of(t *testing.T, program string, args ...string) (status int, out, errs str
 // says waits until a process has written a line, n times.
 func (j *job) says(t *testing.T, line string, n int) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for strings.Count(j.out.String(), line) < n {
-		require.True(t, time.Now().Before(deadline), "%d times %q is not in\n%s%s", n, line, &j.out, &j.errs)
-		time.Sleep(time.Millisecond)
-	}
+	said := func() bool { return strings.Count(j.out.String(), line) >= n }
+	require.Eventually(t, said, 2*time.Minute, time.Millisecond, "%d times %q is not in\n%s%s", n, line, &j.out, &j.errs)
 }
 
 // pids are those that the processes have written, "pid" and rank and number.
@@ -164,17 +162,11 @@ func (j *job) pids(t *testing.T, n int) []int {
 // gone waits until a process is no more.
 func gone(t *testing.T, pid int) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for syscall.Kill(pid, 0) == nil && !isZombie(pid) {
-		require.True(t, time.Now().Before(deadline), "process %d lives", pid)
-		time.Sleep(time.Millisecond)
+	ended := func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return syscall.Kill(pid, 0) != nil || bytes.Contains(stat, []byte(") Z ")) // nobody has waited for it
 	}
-}
-
-// isZombie says whether a process has ended and nobody has waited for it.
-func isZombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && bytes.Contains(stat, []byte(") Z "))
+	require.Eventually(t, ended, 2*time.Minute, time.Millisecond, "process %d lives", pid)
 }
 
 func printPid(world *mpicx.Comm) { fmt.Printf("pid %d %d\n", world.Rank(), os.Getpid()) }
@@ -186,4 +178,22 @@ func init() {
 	if d, err := time.ParseDuration(os.Getenv("TEST_PATIENCE")); err == nil {
 		patience = d
 	}
+}
+
+// lockedBuffer is a bytes.Buffer that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }

@@ -26,8 +26,8 @@ func TestDeathAcrossPIDNamespaces(t *testing.T) {
 	victim := children(t, children(t, j.Process.Pid)[0])
 	require.Len(t, victim, 1)
 	require.NoError(t, syscall.Kill(victim[0], syscall.SIGKILL))
-	require.NoError(t, j.Process.Signal(syscall.SIGTERM))
-	require.Zero(t, j.status(t), "%s", &j.errs)
+	j.send(t, syscall.SIGTERM)
+	j.ends(t, 0)
 	require.Equal(t, 2, strings.Count(j.out.String(), ": 2 survivors"), "%s", &j.out)
 	require.Equal(t, 1, strings.Count(j.errs.String(), "has died"), "%s", &j.errs)
 }

@@ -25,16 +25,6 @@ import (
 // programs are what the tests start.
 var programs = map[string]func(){
 	"sum": sum,
-	"ranks": func() { // as WithRanks, as many as the environment says
-		n, err := strconv.Atoi(os.Getenv("TEST_RANKS"))
-		if err != nil {
-			panic(err)
-		}
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			fmt.Printf("rank %d of %d\n", world.Rank(), world.Size())
-			return world.Barrier().Wait(ctx)
-		}, mpicx.WithRanks(n))
-	},
 	"input": func() {
 		rank(func(_ context.Context, world *mpicx.Comm) error {
 			in, err := io.ReadAll(os.Stdin)
@@ -60,16 +50,11 @@ var programs = map[string]func(){
 	"instance": func() {
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx)
-		for range 2 {
-			if err == nil {
-				err = mpicx.Run(ctx, barrier)
-			}
-		}
-		if err == nil {
-			fmt.Println("rank", i.World().Rank())
-			err = i.Finalize(ctx)
-		}
 		must(err)
+		rank(barrier)
+		rank(barrier)
+		fmt.Println("rank", i.World().Rank())
+		must(i.Finalize(ctx))
 	},
 	"omitted": func() { // rank 1 returns; the others begin a call that it never makes, and return
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
@@ -106,12 +91,9 @@ var programs = map[string]func(){
 			return f.Wait(ctx)
 		}
 		if os.Getenv("TEST_VICTIM") != "" {
-			var dup *mpicx.Comm
-			dup, err = i.World().Dup().Get(ctx)
-			err = errors.Join(err, i.World().Close(ctx)) // Finalize need not
-			if err == nil {
-				err = program(ctx, dup)
-			}
+			dup := i.World().Dup().MustGet(ctx)
+			must(i.World().Close(ctx)) // Finalize need not
+			err = program(ctx, dup)
 		} else {
 			err = mpicx.Run(ctx, program, backend())
 		}
@@ -121,24 +103,22 @@ var programs = map[string]func(){
 	},
 	"unrecorded": func() { // TEST_VICTIM has no directory for its timeline
 		opts := []mpicx.Option{mpicx.WithTimeline(timelineDir()), backend()}
-		if os.Getenv("TEST_SPARE") != "" {
-			opts = append(opts, mpicx.WithSpares(1))
-		}
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
+		fn := func(ctx context.Context, world *mpicx.Comm) error {
 			err := world.Barrier().Wait(ctx)
 			fmt.Println("told:", err)
 			return err
-		}, opts...)
-	},
-	"unrecorded instance": func() {
-		ctx := context.Background()
-		i, err := mpicx.Initialize(ctx, mpicx.WithTimeline(timelineDir()), backend())
-		if err == nil {
-			err = i.World().Barrier().Wait(ctx)
-			fmt.Println("told:", err)
-			err = errors.Join(err, i.Finalize(ctx))
 		}
-		must(err)
+		switch ctx := context.Background(); os.Getenv("TEST_HOW") {
+		case "spare":
+			opts = append(opts, mpicx.WithSpares(1))
+			fallthrough
+		case "run":
+			rank(fn, opts...)
+		case "instance":
+			i, err := mpicx.Initialize(ctx, opts...)
+			must(err)
+			must(errors.Join(fn(ctx, i.World()), i.Finalize(ctx)))
+		}
 	},
 	"spare alone": func() { // all others are killed
 		rank(func(ctx context.Context, c *mpicx.Comm) error {
@@ -151,68 +131,44 @@ var programs = map[string]func(){
 	"spare": func() { // TEST_VICTIM, or every working rank, is killed
 		ctx := context.Background()
 		i, err := mpicx.Initialize(ctx, mpicx.WithSpares(1), hook.Backend[mpicx.Option](cmp.Or(os.Getenv("TEST_BACKEND"), "ulfm")))
-		if err == nil {
-			switch c := i.World(); {
-			case c == nil:
-				fmt.Println("not needed")
-			case c.Incarnation() == 0:
-				if v := os.Getenv("TEST_VICTIM"); v == strconv.Itoa(own()) || v == "all" {
-					_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				}
-				if err = c.Barrier().Wait(ctx); err != nil {
-					c, err = c.Replace().Get(ctx)
-				}
-				fallthrough
-			default:
-				if err == nil {
-					err = c.Barrier().Wait(ctx)
-				}
-				fmt.Printf("rank %d, incarnation %d\n", c.Rank(), c.Incarnation())
-			}
-		}
-		if err == nil {
-			err = i.Finalize(ctx)
-		}
 		must(err)
-	},
-	"statuses": func() { // each its argument, after the job
-		rank(barrier, ulfm())
-		if s := os.Args[1+own()]; s == "kill" {
+		c := i.World()
+		switch v := os.Getenv("TEST_VICTIM"); {
+		case c == nil:
+			fmt.Println("not needed")
+		case c.Incarnation() == 0 && (v == strconv.Itoa(own()) || v == "all"):
 			_ = kill()
-		} else if n, err := strconv.Atoi(s); err == nil {
-			os.Exit(n)
-		}
-	},
-	"plain": func() { // none of mpicx
-		if s := os.Args[1+own()]; s == "sleep" {
-			fmt.Printf("pid %d %d\n", own(), os.Getpid())
-			time.Sleep(time.Hour)
-		} else if n, err := strconv.Atoi(s); err == nil {
-			os.Exit(n)
-		}
-	},
-	"some": func() { // those whose argument is "run" do; the others exit with it, or sleep
-		switch s := os.Args[1+own()]; s {
-		case "run", "deadline":
-			ctx := context.Background()
-			if s == "deadline" {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, time.Second)
-				defer cancel()
-			}
-			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-				fmt.Println("begins")
-				return recovering(ctx, world, barrier)
-			}, backend())
-			must(err)
-		case "sleep":
-			time.Sleep(time.Hour)
 		default:
-			n, err := strconv.Atoi(s)
-			if err != nil {
-				panic(err)
+			c, err = replacing(ctx, c)
+			must(err)
+			fmt.Printf("rank %d, incarnation %d\n", c.Rank(), c.Incarnation())
+		}
+		must(i.Finalize(ctx))
+	},
+	"each": func() { // what its argument says, in words; a number ends it with that status
+		for _, word := range strings.Fields(os.Args[1+own()]) {
+			switch word {
+			case "run", "deadline":
+				ctx := context.Background()
+				if word == "deadline" {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, time.Second)
+					defer cancel()
+				}
+				must(mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
+					fmt.Println("begins")
+					return recovering(ctx, world, barrier)
+				}, backend()))
+			case "kill":
+				_ = kill()
+			case "sleep":
+				fmt.Printf("pid %d %d\n", own(), os.Getpid())
+				time.Sleep(time.Hour)
+			default:
+				status, err := strconv.Atoi(word)
+				must(err)
+				os.Exit(status)
 			}
-			os.Exit(n)
 		}
 	},
 	"mixed": func() { // rank 0 has another error backend
@@ -241,15 +197,12 @@ var programs = map[string]func(){
 		_ = os.Setenv("OMPI_COMM_WORLD_SIZE", "1")
 		sum()
 	},
-	"forever": func() { // with the black channel the first death ends the job
+	// With the black channel the first death ends the job. With TEST_STATUS and ulfm, the signal
+	// ends all but rank 1, which learns of the deaths and returns.
+	"forever": func() {
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			printPid(world)
-			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		}, backend())
-	},
-	"interrupted": func() { // the signal ends all but rank 1, which learns of the deaths and returns
-		rank(func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 1 {
+			status := os.Getenv("TEST_STATUS")
+			if world.Rank() == 1 && status != "" {
 				signal.Ignore(syscall.SIGINT, syscall.SIGTERM)
 			}
 			if err := world.Barrier().Wait(ctx); err != nil {
@@ -257,11 +210,11 @@ var programs = map[string]func(){
 			}
 			printPid(world)
 			err := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-			if os.Getenv("TEST_STATUS") == "0" {
+			if status == "0" {
 				return nil
 			}
 			return err
-		}, ulfm())
+		}, backend())
 	},
 	"signals": func() {
 		came := make(chan os.Signal, 10)
@@ -293,24 +246,10 @@ var programs = map[string]func(){
 		signal.Notify(term, syscall.SIGTERM)
 		rank(func(ctx context.Context, world *mpicx.Comm) error {
 			printPid(world)
-			survivors, stopping := 0, 0
+			survivors := 0
 			err := recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
-				sum := []int{0, 0}
-				for sum[0] == 0 {
-					select {
-					case <-term:
-						stopping = 1 // also for the survivors of a death now
-					default:
-					}
-					if err := mpicx.Allreduce(c, []int{stopping, 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
-						return err
-					}
-					if sum[1] != c.Size() {
-						return fmt.Errorf("%d ranks in the sum, expected %d", sum[1], c.Size())
-					}
-				}
 				survivors = c.Size()
-				return nil
+				return sumUntil(ctx, c, term)
 			})
 			if err == nil {
 				fmt.Printf("rank %d: %d survivors\n", world.Rank(), survivors)
@@ -325,12 +264,11 @@ var programs = map[string]func(){
 				go os.Exit(status)
 			}
 			return recovering(ctx, world, func(ctx context.Context, c *mpicx.Comm) error {
-				for c.Size() == world.Size() {
-					if err := c.Barrier().Wait(ctx); err != nil {
-						return err
-					}
+				var err error
+				for c.Size() == world.Size() && err == nil {
+					err = barrier(ctx, c)
 				}
-				return nil
+				return err
 			})
 		}, backend())
 	},
@@ -349,8 +287,20 @@ var programs = map[string]func(){
 
 func barrier(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) }
 
-// sum is the shortest of programs.
+// replacing returns the communicator after a barrier, before which those that have died are replaced.
+func replacing(ctx context.Context, c *mpicx.Comm) (_ *mpicx.Comm, err error) {
+	for err == nil && barrier(ctx, c) != nil {
+		c, err = c.Replace().Get(ctx)
+	}
+	return c, err
+}
+
+// sum is the shortest of programs. TEST_RANKS is for WithRanks.
 func sum() {
+	var opts []mpicx.Option
+	if n, err := strconv.Atoi(os.Getenv("TEST_RANKS")); err == nil {
+		opts = append(opts, mpicx.WithRanks(n))
+	}
 	rank(func(ctx context.Context, world *mpicx.Comm) error {
 		sum := []int{0}
 		if err := mpicx.Allreduce(world, []int{world.Rank() + 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
@@ -358,7 +308,7 @@ func sum() {
 		}
 		fmt.Printf("rank %d of %d: %d, %s\n", world.Rank(), world.Size(), sum[0], world.Transport())
 		return nil
-	})
+	}, opts...)
 }
 
 // backend is TEST_BACKEND, or the black channel.
@@ -372,6 +322,20 @@ func timelineDir() string {
 		return filepath.Join(os.Getenv("TEST_FILE"), "below")
 	}
 	return os.Getenv("TEST_DIR")
+}
+
+// sumUntil sums up the ranks of c until a signal has come, which nobody receives.
+func sumUntil(ctx context.Context, c *mpicx.Comm, signals <-chan os.Signal) error {
+	sum := []int{0, 0}
+	for sum[0] == 0 {
+		if err := mpicx.Allreduce(c, []int{len(signals), 1}, sum, mpicx.Sum).Wait(ctx); err != nil {
+			return err
+		}
+		if sum[1] != c.Size() {
+			return fmt.Errorf("%d ranks in the sum, expected %d", sum[1], c.Size())
+		}
+	}
+	return nil
 }
 
 // own is this process's rank.

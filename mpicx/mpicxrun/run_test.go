@@ -29,8 +29,7 @@ func TestProcessesForRanks(t *testing.T) {
 		if n > 5 && (testing.Short() || buildtags.Race) {
 			continue
 		}
-		status, out, errs := of(t, "sum", "-n", fmt.Sprint(n))
-		require.Zero(t, status, errs)
+		out, errs := succeeds(t, "sum", "-n", fmt.Sprint(n))
 		require.Empty(t, errs)
 		var want []string
 		for r := range n {
@@ -44,18 +43,25 @@ func TestProcessesForRanks(t *testing.T) {
 // WithRanks has the first processes for ranks; as under mpirun there can't be more.
 func TestWithRanks(t *testing.T) {
 	t.Setenv("TEST_RANKS", "2")
-	prints(t, "ranks", "rank 0 of 2", "rank 1 of 2")
+	prints(t, "sum", "rank 0 of 2: 3, node", "rank 1 of 2: 3, node")
 	t.Setenv("TEST_RANKS", "4")
-	refuses(t, "ranks", "4 ranks, expected 3 or fewer")
+	refuses(t, "sum", "4 ranks, expected 3 or fewer")
 }
 
 // prints checks that a program succeeds in 3 processes, and what they print, in any order.
 func prints(t *testing.T, program string, want ...string) (errs string) {
 	t.Helper()
-	status, out, errs := of(t, program, "-n", "3")
-	require.Zero(t, status, errs)
+	out, errs := succeeds(t, program, "-n", "3")
 	require.Equal(t, want, sorted(out))
 	return errs
+}
+
+// succeeds runs a program to its end, which is a good one.
+func succeeds(t *testing.T, program string, args ...string) (out, errs string) {
+	t.Helper()
+	status, out, errs := of(t, program, args...)
+	require.Zero(t, status, errs)
+	return out, errs
 }
 
 // refuses checks that a program fails in 3 processes, and what they say.
@@ -72,14 +78,14 @@ func TestRunTwice(t *testing.T) {
 	prints(t, "instance", "rank 0", "rank 1", "rank 2")
 }
 
-// What fails in a call that a rank has left is told, whichever comes first, the failure or the end of the program.
+// What fails in a call that a rank has left is told, whichever comes first, the failure or the end
+// of the program.
 func TestLeftToFinalize(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		for _, outside := range []string{"", "0"} {
 			t.Setenv("TEST_BACKEND", backend)
 			t.Setenv("TEST_VICTIM", outside)
-			status, out, errs := of(t, "left to Finalize", "-n", "4")
-			require.Zero(t, status, errs)
+			out, _ := succeeds(t, "left to Finalize", "-n", "4")
 			require.Contains(t, out, "rank 0: mpicx: rank 0 panicked: no sum", backend)
 			require.Contains(t, out, "communicator corrupted", backend)
 		}
@@ -96,20 +102,18 @@ func TestCallThatOneNeverMakes(t *testing.T) {
 	}
 }
 
-// With Initialize a spare waits in World until it is needed, or not any more.
+// With Initialize a spare waits in World until it is needed, or not any more. With the black channel
+// there are no spares, which the job says once, and the program is the same.
 func TestSpareInstance(t *testing.T) {
-	prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0")
+	for backend, says := range map[string]string{"ulfm": "", "blackchannel": "mpicx: WithSpares(1): spares need -tags ulfm, so this job has none\n"} {
+		t.Setenv("TEST_BACKEND", backend)
+		require.Equal(t, says, prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0"))
+	}
+	t.Setenv("TEST_BACKEND", "ulfm")
 	t.Setenv("TEST_VICTIM", "1")
 	_, out, errs := of(t, "spare", "-n", "3")
 	require.NotContains(t, errs, "mpicx:")
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
-}
-
-// With the black channel there are no spares, which the job says once. The program is the same.
-func TestSpareInstanceOfTheBlackChannel(t *testing.T) {
-	t.Setenv("TEST_BACKEND", "blackchannel")
-	errs := prints(t, "spare", "not needed", "rank 0, incarnation 0", "rank 1, incarnation 0")
-	require.Equal(t, "mpicx: WithSpares(1): spares need -tags ulfm, so this job has none\n", errs)
 }
 
 // A job of which only a spare is left, whose work nobody has done, fails.
@@ -123,42 +127,34 @@ func TestSpareAlone(t *testing.T) {
 	}
 }
 
-// If one process can't record its timeline, all ranks end, with an error that names its directory. A
-// spare ends alone.
+// If one process can't record its timeline, all ranks end, with an error that names its directory.
+// A spare ends alone.
 func TestOneTimelineThatCantBe(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	t.Setenv("TEST_FILE", file)
 	t.Setenv("TEST_DIR", t.TempDir())
 	why := fmt.Sprintf("timeline in %q", filepath.Join(file, "below"))
-	for _, program := range []string{"unrecorded", "unrecorded instance"} {
-		for _, backend := range []string{"blackchannel", "ulfm"} {
-			for _, victim := range []string{"0", "2"} {
-				t.Run(program+"/"+backend+"/"+victim, func(t *testing.T) {
-					t.Setenv("TEST_BACKEND", backend)
-					t.Setenv("TEST_VICTIM", victim)
-					status, out, errs := of(t, program, "-n", "3")
-					require.Equal(t, 1, status)
-					require.Contains(t, errs, why)
-					lines := sorted(out)
-					require.Len(t, lines, 2)
-					for _, line := range lines {
-						require.True(t, strings.HasPrefix(line, "told: mpicx: communicator corrupted by rank "+victim), line)
-						require.Contains(t, line, why)
-					}
-				})
+	for _, row := range []string{
+		"run blackchannel 0", "run blackchannel 2", "run ulfm 0", "run ulfm 2", "spare ulfm 2",
+		"instance blackchannel 0", "instance blackchannel 2", "instance ulfm 0", "instance ulfm 2",
+	} {
+		t.Run(row, func(t *testing.T) {
+			words := strings.Fields(row)
+			for i, name := range []string{"TEST_HOW", "TEST_BACKEND", "TEST_VICTIM"} {
+				t.Setenv(name, words[i])
 			}
-		}
+			status, out, errs := of(t, "unrecorded", "-n", "3")
+			require.Equal(t, 1, status)
+			require.Contains(t, errs, why)
+			if words[0] == "spare" {
+				require.Equal(t, "told: <nil>\ntold: <nil>\n", out)
+				return
+			}
+			require.Equal(t, 2, strings.Count(out, "told: mpicx: communicator corrupted by rank "+words[2]), out)
+			require.Equal(t, 2, strings.Count(out, why), out)
+		})
 	}
-	t.Run("spare", func(t *testing.T) {
-		t.Setenv("TEST_BACKEND", "ulfm")
-		t.Setenv("TEST_VICTIM", "2")
-		t.Setenv("TEST_SPARE", "1")
-		status, out, errs := of(t, "unrecorded", "-n", "3")
-		require.Equal(t, 1, status)
-		require.Contains(t, errs, why)
-		require.Equal(t, []string{"told: <nil>", "told: <nil>"}, sorted(out))
-	})
 }
 
 // Rank 0 has the input, to its last byte; the others have none.
@@ -167,16 +163,15 @@ func TestInput(t *testing.T) {
 	j := command("input", "-n", "2")
 	j.Stdin = strings.NewReader(strings.Repeat("x", 3_000_000))
 	require.NoError(t, j.Start())
-	require.Zero(t, j.status(t), j.errs.String())
+	j.ends(t, 0)
 	require.Equal(t, want(3_000_000), sorted(j.out.String()))
-	_, out, _ := of(t, "input", "-n", "2") // the null device
+	out, _ := succeeds(t, "input", "-n", "2") // the null device
 	require.Equal(t, want(0), sorted(out))
 }
 
 // With -label each line has its rank, and is whole, even the one that has no end.
 func TestLabel(t *testing.T) {
-	status, out, errs := of(t, "lines", "-n", "3", "-label")
-	require.Zero(t, status, errs)
+	out, _ := succeeds(t, "lines", "-n", "3", "-label")
 	next := make([]int, 3)
 	for line := range strings.Lines(out) {
 		var r int
@@ -216,19 +211,18 @@ func TestLostOutput(t *testing.T) {
 
 // The exit status says what has happened.
 func TestStatus(t *testing.T) {
+	t.Setenv("TEST_BACKEND", "ulfm")
 	for _, test := range []struct {
-		program string
-		args    []string
-		want    int
+		args []string // the processes end after the job, or have none
+		want int
 	}{
-		{"statuses", []string{"0", "0", "0"}, 0},
-		{"statuses", []string{"0", "3", "0"}, 3},
-		{"statuses", []string{"0", "kill", "0"}, 137},
-		{"plain", []string{"0", "0", "0"}, 0},
-		{"plain", []string{"0", "0", "4"}, 4},
+		{[]string{"run 0", "run 0", "run 0"}, 0},
+		{[]string{"run 0", "run 3", "run 0"}, 3},
+		{[]string{"run 0", "run kill", "run 0"}, 137},
+		{[]string{"0", "0", "0"}, 0},
+		{[]string{"0", "0", "4"}, 4},
 	} {
-		j := with(t, test.program, "3", test.args...)
-		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+		with(t, "each", "3", test.args...).ends(t, test.want)
 	}
 	for _, test := range []struct {
 		args []string
@@ -249,7 +243,7 @@ func TestStatus(t *testing.T) {
 		j := command("")
 		j.Args = append(j.Args[:1:1], test.args...)
 		require.NoError(t, j.Start())
-		require.Equal(t, test.want, j.status(t), "%v: %s", test, &j.errs)
+		j.ends(t, test.want)
 		require.Contains(t, j.errs.String(), test.text)
 	}
 }

@@ -66,7 +66,7 @@ func (rs *records) of(rank int) *record {
 	return rs.all[slices.IndexFunc(rs.all, func(r *record) bool { return r.rank == rank && r.incarnation == 0 })]
 }
 
-// text is what ranks have to agree in, of an attempt.
+// text contains everything about an attempt in which the ranks have to agree.
 func text(a recovery.Attempt) string {
 	return fmt.Sprint(a.Comm, a.Comm.Size(), a.N, a.Cause, a.Causes, a.Replaced, a.Gone)
 }
@@ -161,38 +161,44 @@ func byPlan(t *testing.T, n, k int, plan string) int {
 	return len(killed)
 }
 
+// protocols are those of the error channel.
+var protocols = []string{"revoke", "resolve", "agree", "shrink", "replace", "end"}
+
 // A rank dies at each of its operations, and before each of its messages of the error channel;
 // so do two.
 func TestDeathAnywhere(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	protocols := []string{"revoke", "resolve", "agree", "shrink", "replace", "end"}
 	for n := 1; n <= 4; n++ {
 		for k := 0; k <= 2; k++ {
 			for victim := range n + k {
 				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
-					moments := 0
-					dies := func(how string) { // at all moments
-						for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, how, at)) == 1; at++ {
-							moments++
-						}
-					}
-					dies("at operation")
-					for _, p := range protocols {
-						dies("in " + p + " message")
-					}
-					if n+k > 1 && !buildtags.Race && (!testing.Short() || n+k <= 4) {
-						moments += twoDie(t, n, k, victim, protocols)
-					}
-					t.Logf("%d moments", moments)
+					t.Logf("%d moments", oneDies(t, n, k, victim)+twoDie(t, n, k, victim))
 				})
 			}
 		}
 	}
 }
 
+// oneDies has the victim die, and returns at how many moments.
+func oneDies(t *testing.T, n, k, victim int) (moments int) {
+	places := []string{"at operation"}
+	for _, p := range protocols {
+		places = append(places, "in "+p+" message")
+	}
+	for _, place := range places {
+		for at := 1; byPlan(t, n, k, fmt.Sprintf("kill %d %s %d", victim, place, at)) == 1; at++ {
+			moments++
+		}
+	}
+	return moments
+}
+
 // twoDie has another rank die while others recover from the death of the victim, and returns how
 // often that was at an operation.
-func twoDie(t *testing.T, n, k, victim int, protocols []string) (moments int) {
+func twoDie(t *testing.T, n, k, victim int) (moments int) {
+	if n+k == 1 || buildtags.Race || testing.Short() && n+k > 4 {
+		return 0
+	}
 	for second := range n + k {
 		for first := 1; second != victim && first < 60; first += 7 {
 			kill := fmt.Sprintf("kill %d at operation %d; kill %d ", victim, first, second)
@@ -205,17 +211,6 @@ func twoDie(t *testing.T, n, k, victim int, protocols []string) (moments int) {
 		}
 	}
 	return moments
-}
-
-// losing is a program in which rank 1 dies, at a rank that is to recover from that in any way.
-func losing(ctx context.Context, world *mpicx.Comm) error {
-	return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
-		a.Comm.Barrier().MustWait(ctx)
-		if a.Comm.Rank() == 1 {
-			inject.Die(world)
-		}
-		return a.Comm.Barrier().Wait(ctx)
-	}, recovery.Replace(), recovery.ElseShrink())
 }
 
 // Where nobody can go on after a death, each rank has one error, which says so once.
@@ -235,5 +230,13 @@ func TestLosingProcesses(t *testing.T) {
 	if os.Getenv("MPICX_TEST_LOSING") == "" {
 		t.Skip("only TestDeathThatNothingRepairs runs it")
 	}
-	mpicxtest.RunProcesses(t, 3, losing)
+	mpicxtest.RunProcesses(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			a.Comm.Barrier().MustWait(ctx)
+			if a.Comm.Rank() == 1 {
+				inject.Die(world)
+			}
+			return a.Comm.Barrier().Wait(ctx)
+		}, recovery.Replace(), recovery.ElseShrink())
+	})
 }

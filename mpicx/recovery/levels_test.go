@@ -46,11 +46,8 @@ func TestWhoIsDisturbed(t *testing.T) {
 			counts := make([]disturbed, n)
 			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 				me := world.Rank()
-				return disturb(ctx, world, &counts[me], func(level string, outer, inner int, first bool) error {
-					if me == 2 && c.fails(level, outer, inner, first) {
-						return errors.New(level)
-					}
-					return nil
+				return disturb(ctx, world, &counts[me], func(level string, outer, inner int, first bool) bool {
+					return me == 2 && c.fails(level, outer, inner, first)
 				})
 			})
 			for r, got := range counts {
@@ -67,8 +64,8 @@ func TestWhoIsDisturbed(t *testing.T) {
 	}
 }
 
-// disturb is the program of a rank with three levels, which fail as fail says.
-func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fail func(string, int, int, bool) error) error {
+// disturb is the program of a rank with three levels, of which fails says whether they fail.
+func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fails func(string, int, int, bool) bool) error {
 	me := world.Rank()
 	return recovery.Run(ctx, world, func(ctx context.Context, o *recovery.Attempt) error {
 		if o.N > 0 {
@@ -79,10 +76,12 @@ func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fail func
 			if i.N > 0 {
 				count.inner++
 			}
-			for first := true; fail("itself", o.N, i.N, first) != nil; first = false {
+			for first := true; fails("itself", o.N, i.N, first); first = false {
 				count.itself++
 			}
-			mpicx.Throw(fail("inner", o.N, i.N, true))
+			if fails("inner", o.N, i.N, true) {
+				return errors.New("inner")
+			}
 			return ring(ctx, i.Comm)
 		}, recovery.MaxAttempts(2))
 		if err != nil {
@@ -91,7 +90,9 @@ func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fail func
 			}
 			return err
 		}
-		mpicx.Throw(fail("outer", o.N, 0, true))
+		if fails("outer", o.N, 0, true) {
+			return errors.New("outer")
+		}
 		return ring(ctx, o.Comm)
 	})
 }
@@ -151,21 +152,14 @@ func TestOuterErrorEndsInner(t *testing.T) {
 	for repetition := range 50 {
 		var rs records
 		mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-			two, err := world.Split(world.Rank()/2, 0).Get(ctx) // before Run, and used in all attempts
-			if err != nil {
-				return err
-			}
+			me := world.Rank()
+			two := world.Split(me/2, 0).MustGet(ctx) // before Run, and used in all attempts
 			return rs.run(func(ctx context.Context, o *recovery.Attempt) error {
 				err := recovery.Run(ctx, two, func(ctx context.Context, i *recovery.Attempt) error {
-					switch me := world.Rank(); {
-					case o.N > 0:
+					if o.N > 0 {
 						return ring(ctx, i.Comm)
-					case me == 3:
-						return o.Comm.Signal(ctx, errors.New("outer"))
-					case i.N < 3 && me == repetition%3:
-						return errors.New("inner")
 					}
-					return o.Comm.Barrier().Wait(ctx)
+					return failsThere(ctx, o.Comm, me == 3, i.N < 3 && me == repetition%3)
 				})
 				if o.N == 0 && err == nil {
 					return errors.New("the inner level has not ended by the outer error")
@@ -178,4 +172,15 @@ func TestOuterErrorEndsInner(t *testing.T) {
 		require.ErrorContains(t, end.last().Causes[0], "rank 3: outer")
 		require.Equal(t, []int{0, 1}, end.ns(), "%v", end.last().Causes)
 	}
+}
+
+// failsThere raises an error on the outer communicator, or returns one, or waits for one.
+func failsThere(ctx context.Context, outer *mpicx.Comm, raises, returns bool) error {
+	switch {
+	case raises:
+		return outer.Signal(ctx, errors.New("outer"))
+	case returns:
+		return errors.New("inner")
+	}
+	return outer.Barrier().Wait(ctx)
 }

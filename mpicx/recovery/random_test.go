@@ -72,116 +72,122 @@ func (f *faults) at(ctx context.Context, world, c *mpicx.Comm) error {
 	return err
 }
 
-// seeded returns a source of random numbers, the same in every run without MPICX_SEED.
-func seeded(t *testing.T) *rand.Rand {
-	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("MPICX_SEED"), "1"), 10, 64)
-	require.NoError(t, err)
-	return rand.New(rand.NewPCG(seed, 0))
+// A program is what all ranks do in a run: work in which any rank fails anywhere, often while others
+// recover. If it is nested, each half of the ranks does it on an inner level as well.
+type program struct {
+	plans  []*faults // of the ranks
+	rescue faults    // of a rank that joins, without its numbers
+	seed   uint64    // of these
+	nested bool
+	opts   []recovery.Option
 }
 
-// TestRandomFaults runs a program in which any rank fails anywhere, often while others
-// recover, and holds what the ranks have seen against what they did.
+func (p *program) run(ctx context.Context, world *mpicx.Comm, rs *records) (err error) {
+	f := p.plans[world.Rank()]
+	if world.Incarnation() > 0 {
+		own := p.rescue
+		own.rnd, f = rand.New(rand.NewPCG(p.seed, uint64(world.Rank()))), &own
+	}
+	work := func(ctx context.Context, a *recovery.Attempt) error {
+		for range 2 {
+			if err := f.at(ctx, world, a.Comm); err != nil {
+				return err
+			}
+			mpicx.Throw(ring(ctx, a.Comm))
+		}
+		return f.at(ctx, world, a.Comm)
+	}
+	fn := func(ctx context.Context, a *recovery.Attempt) error {
+		if p.nested {
+			part := a.Comm.Split(a.Comm.Rank()%2, 0).MustGet(ctx)
+			mpicx.Throw(recovery.Run(ctx, part, work, p.opts...))
+		}
+		return work(ctx, a)
+	}
+	done := make(chan struct{})
+	go func() { // the rank itself returns nil, if this unwinds
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil && !f.lost {
+				panic(v)
+			}
+		}()
+		err = rs.run(fn, p.opts...)(ctx, world)
+	}()
+	<-done
+	return err
+}
+
+// TestRandomFaults holds what the ranks have seen of random faults against what they did.
 func TestRandomFaults(t *testing.T) {
-	rnd := seeded(t)
+	seed, err := strconv.ParseUint(cmp.Or(os.Getenv("MPICX_SEED"), "1"), 10, 64)
+	require.NoError(t, err)
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	runs := 3000
 	if testing.Short() {
 		runs = 300
 	}
 	most, recoveries := 0, 0
 	for i := range runs {
-		n := 1 + rnd.IntN(7)
+		n, spares := 1+rnd.IntN(7), 0
 		kinds := []fault{throws, returns, signals}
 		var opts []recovery.Option
-		spares := 0
 		if mpicx.Backend == "ulfm" && rnd.IntN(3) > 0 {
 			kinds, opts = append(kinds, panics, exits, dies), append(opts, recovery.Shrink())
 			if spares = rnd.IntN(4); spares > 0 {
 				opts = []recovery.Option{recovery.Replace(), recovery.ElseShrink()}
 			}
 		}
-		opts = append(opts, recovery.MaxAttempts(1000))
-		seed := rnd.Uint64()
-		plans, nested := make([]*faults, n), rnd.IntN(2) == 0
+		p := &program{
+			plans: make([]*faults, n), rescue: faults{share: 6, kinds: kinds, left: 1}, seed: rnd.Uint64(),
+			nested: rnd.IntN(2) == 0, opts: append(opts, recovery.MaxAttempts(1000)),
+		}
+		for r := range p.plans {
+			p.plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), left: rnd.IntN(4), kinds: kinds}
+		}
 		var rs records
-		for r := range plans {
-			plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), left: rnd.IntN(4), kinds: kinds}
-		}
-		mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) (err error) {
-			f := plans[world.Rank()]
-			if world.Incarnation() > 0 {
-				f = &faults{rnd: rand.New(rand.NewPCG(seed, uint64(world.Rank()))), share: 6, kinds: kinds, left: 1}
-			}
-			work := func(ctx context.Context, a *recovery.Attempt) error {
-				for range 2 {
-					if err := f.at(ctx, world, a.Comm); err != nil {
-						return err
-					}
-					if err := ring(ctx, a.Comm); err != nil {
-						return err
-					}
-				}
-				return f.at(ctx, world, a.Comm)
-			}
-			fn := func(ctx context.Context, a *recovery.Attempt) error {
-				if nested {
-					part := a.Comm.Split(a.Comm.Rank()%2, 0).MustGet(ctx)
-					if err := recovery.Run(ctx, part, work, opts...); err != nil {
-						return err
-					}
-				}
-				return work(ctx, a)
-			}
-			done := make(chan struct{})
-			go func() { // the rank itself returns nil, if this unwinds
-				defer close(done)
-				defer func() {
-					if v := recover(); v != nil && !f.lost {
-						panic(v)
-					}
-				}()
-				err = rs.run(fn, opts...)(ctx, world)
-			}()
-			<-done
-			return err
-		}, mpicx.WithSpares(spares))
-		var last recovery.Attempt
-		if end := rs.agree(t); end != nil {
-			require.NoError(t, end.err)
-			last = end.last()
-		}
-		told := make(map[string]int)
-		var lost []int
-		for r, f := range plans {
-			require.Equal(t, f.lost, !rs.of(r).returned, "rank %d", r)
-			if f.lost {
-				lost = append(lost, r)
-			}
-		}
-		for _, cause := range last.Causes {
-			if p, ok := errors.AsType[*mpicx.PropagatedError](cause); ok {
-				for _, f := range p.Failures {
-					told[f.Message]++
-				}
-			}
-		}
-		for r, f := range plans {
-			for _, e := range f.raised {
-				if len(lost) == 0 && spares == 0 && !nested { // else an inner level may have handled it
-					require.Equal(t, 1, told[e], "%s, causes %v", e, last.Causes)
-				}
-				require.LessOrEqual(t, told[e], 1, "%s of rank %d, causes %v", e, r, last.Causes)
-			}
-		}
-		if spares == 0 && len(lost) < n {
-			require.ElementsMatch(t, lost, last.Gone, "run %d", i)
-			require.Equal(t, n-len(lost), last.Comm.Size())
-			require.True(t, slices.IsSorted(last.Gone))
-		}
+		mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error { return p.run(ctx, world, &rs) }, mpicx.WithSpares(spares))
+		last := p.check(t, &rs, spares)
 		most, recoveries = max(most, last.N), recoveries+last.N
-		if t.Failed() {
-			t.Fatalf("run %d", i)
-		}
+		require.False(t, t.Failed(), "run %d", i)
 	}
 	require.Greater(t, recoveries, runs, "hardly a run recovered")
 	t.Logf("%d recoveries, at most %d in a run", recoveries, most)
+}
+
+// check checks that each error was told once, and which ranks are lost. It returns the last attempt.
+func (p *program) check(t *testing.T, rs *records, spares int) (last recovery.Attempt) {
+	if end := rs.agree(t); end != nil {
+		require.NoError(t, end.err)
+		last = end.last()
+	}
+	told := make(map[string]int)
+	for _, cause := range last.Causes {
+		if p, ok := errors.AsType[*mpicx.PropagatedError](cause); ok {
+			for _, f := range p.Failures {
+				told[f.Message]++
+			}
+		}
+	}
+	var lost []int
+	for r, f := range p.plans {
+		require.Equal(t, f.lost, !rs.of(r).returned, "rank %d", r)
+		if f.lost {
+			lost = append(lost, r)
+		}
+	}
+	for r, f := range p.plans {
+		for _, e := range f.raised {
+			if len(lost) == 0 && spares == 0 && !p.nested { // else an inner level may have handled it
+				require.Equal(t, 1, told[e], "%s, causes %v", e, last.Causes)
+			}
+			require.LessOrEqual(t, told[e], 1, "%s of rank %d, causes %v", e, r, last.Causes)
+		}
+	}
+	if spares == 0 && len(lost) < len(p.plans) {
+		require.ElementsMatch(t, lost, last.Gone)
+		require.Equal(t, len(p.plans)-len(lost), last.Comm.Size())
+		require.True(t, slices.IsSorted(last.Gone))
+	}
+	return last
 }

@@ -71,98 +71,64 @@ func TestMaxAttempts(t *testing.T) {
 	}
 }
 
-// A rank that panics leaves Run with its own panic. The others continue, or get the corruption.
-func TestPanic(t *testing.T) {
-	const n = 4
-	for name, opts := range map[string][]recovery.Option{"shrink": {recovery.Shrink()}, "nothing": nil} {
-		t.Run(name, func(t *testing.T) {
-			var rs records
-			var panicked any
-			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 1 {
-					defer func() { panicked = recover() }()
-				}
-				return rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-					if a.N == 0 && world.Rank() == 1 {
-						panic("boom")
-					}
-					return ring(ctx, a.Comm)
-				}, opts...)(ctx, world)
-			})
-			require.Equal(t, "boom", panicked)
-			rs.agree(t)
-			for r := range n {
-				if r == 1 {
-					require.False(t, rs.of(r).returned)
-					continue
-				}
-				if !ulfm || len(opts) == 0 {
-					c, ok := errors.AsType[*mpicx.CommCorruptedError](rs.of(r).err)
-					require.True(t, ok, rs.of(r).err)
-					require.Equal(t, 1, c.Failures[0].Rank)
-					require.Len(t, rs.of(r).attempts, 1)
-					continue
-				}
-				require.NoError(t, rs.of(r).err)
-				last := rs.of(r).attempts[1]
-				require.Equal(t, []int{1}, last.Gone)
-				require.ErrorContains(t, last.Cause, "boom")
-				for rank, place := range []int{0, 2, 3} {
-					require.Equal(t, place, last.Place(rank))
-				}
-			}
-		})
-	}
-}
-
-// A rank whose own context ends leaves with its cause, whenever that is. The others lose it.
-func TestContextEnds(t *testing.T) {
-	const n = 3
-	why := errors.New("evicted")
-	contexts := map[string]func(context.Context) (context.Context, func(), error){
-		"cancel": func(ctx context.Context) (context.Context, func(), error) {
-			ctx, cancel := context.WithCancel(ctx)
-			return ctx, cancel, context.Canceled
-		},
-		"cause": func(ctx context.Context) (context.Context, func(), error) {
+// A rank that panics leaves Run with its own panic, and one whose own context ends with its cause,
+// whenever that is. The others lose it: they continue, or get the corruption.
+func TestARankLeaves(t *testing.T) {
+	for name, leaves := range map[string]leaver{
+		"panic": func(ctx context.Context) (context.Context, func(), any) { return ctx, func() { panic("boom") }, "boom" },
+		"cause": func(ctx context.Context) (context.Context, func(), any) {
 			ctx, cancel := context.WithCancelCause(ctx)
+			why := errors.New("evicted")
 			return ctx, func() { cancel(why) }, why
 		},
-		"deadline": func(ctx context.Context) (context.Context, func(), error) {
+		"deadline": func(ctx context.Context) (context.Context, func(), any) {
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			return ctx, func() { <-ctx.Done(); cancel() }, context.DeadlineExceeded
 		},
-	}
-	for name, with := range contexts {
+	} {
 		for place := range 4 {
-			t.Run(fmt.Sprint(name, place), func(t *testing.T) {
-				var rs records
-				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-					end := func() {}
-					if world.Rank() == 2 {
-						var want error
-						ctx, end, want = with(ctx)
-						defer func() { require.ErrorIs(t, rs.of(2).err, want) }()
-					}
-					work := func(ctx context.Context, a *recovery.Attempt) error { return endAt(ctx, a, place, end) }
-					return rs.run(work, recovery.Shrink())(ctx, world)
-				})
-				for r := range 2 {
-					lost := rs.of(r).err
-					if ulfm {
-						require.NoError(t, lost)
-						require.Equal(t, []int{2}, rs.of(r).last().Gone)
-						lost = rs.of(r).last().Cause
-					}
-					require.ErrorContains(t, lost, "communicator corrupted by rank 2")
-				}
-			})
+			t.Run(fmt.Sprint(name, place), func(t *testing.T) { leaves.test(t, place, recovery.Shrink()) })
 		}
+		t.Run(name, func(t *testing.T) { leaves.test(t, 1) })
 	}
 }
 
-// endAt calls end at rank 2: before a receive, an error, the end of the function, or a barrier in which
-// it is told of another's error.
+// A leaver returns a context, a function that has its rank leave, and the error with which it
+// leaves, or what it panics with.
+type leaver func(context.Context) (context.Context, func(), any)
+
+func (l leaver) test(t *testing.T, place int, opts ...recovery.Option) {
+	var rs records
+	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		end := func() {}
+		if world.Rank() == 2 {
+			var want any
+			ctx, end, want = l(ctx)
+			defer func() {
+				if why, isError := want.(error); isError {
+					require.ErrorIs(t, rs.of(2).err, why)
+					return
+				}
+				require.Equal(t, want, recover())
+				require.False(t, rs.of(2).returned)
+			}()
+		}
+		work := func(ctx context.Context, a *recovery.Attempt) error { return endAt(ctx, a, place, end) }
+		return rs.run(work, opts...)(ctx, world)
+	})
+	for r := range 2 {
+		lost := rs.of(r).err
+		if ulfm && opts != nil {
+			require.NoError(t, lost)
+			require.Equal(t, []int{2}, rs.of(r).last().Gone)
+			lost = rs.of(r).last().Cause
+		}
+		require.ErrorContains(t, lost, "communicator corrupted by rank 2")
+	}
+}
+
+// endAt calls end at rank 2: before a receive, an error, the end of the function, or a barrier in
+// which it is told of another's error.
 func endAt(ctx context.Context, a *recovery.Attempt, place int, end func()) error {
 	ends := a.Comm.Rank() == 2
 	switch {
@@ -257,7 +223,8 @@ func TestWrongArguments(t *testing.T) {
 	})
 }
 
-// A failure names the program's code, not the package's. What Run does about it is logged, in a line.
+// A failure names the program's code, not the package's. What Run does about it is logged, in a
+// line.
 func TestOriginAndLog(t *testing.T) {
 	var cause error
 	var b strings.Builder

@@ -15,9 +15,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// marching adds up in steps, with a checkpoint every third, and goes back to the newest. Fail is
-// called before each step.
-func marching(steps int, background bool, fail func(ctx context.Context, a *recovery.Attempt, step int) error, result func(a *recovery.Attempt, x float64)) func(context.Context, *recovery.Attempt) error {
+// marching adds up in steps, with a checkpoint every third, and goes back to the newest.
+func marching(steps int, result func(a *recovery.Attempt, x float64)) func(context.Context, *recovery.Attempt) error {
 	return func(ctx context.Context, a *recovery.Attempt) error {
 		x, sum := []float64{float64(a.Comm.Rank() + 1)}, []float64{0}
 		a.Store.Protect("x", &x)
@@ -30,17 +29,10 @@ func marching(steps int, background bool, fail func(ctx context.Context, a *reco
 			from = v
 		}
 		for step := from + 1; step <= steps; step++ {
-			if err := fail(ctx, a, step); err != nil {
-				return err
-			}
 			mpicx.Allreduce(a.Comm, x, sum, mpicx.Sum).MustWait(ctx)
 			x[0] += sum[0]
 			if step%3 == 0 {
-				saved := a.Store.Save(ctx, step)
-				if background { // its error comes from what follows
-					continue
-				}
-				saved.MustWait(ctx)
+				a.Store.Save(ctx, step) // its error comes from what follows
 			}
 		}
 		result(a, x[0])
@@ -48,7 +40,7 @@ func marching(steps int, background bool, fail func(ctx context.Context, a *reco
 	}
 }
 
-// whole is what marching has in the end at each of n ranks.
+// whole returns the results of marching at n ranks.
 func whole(n, steps int) []float64 {
 	x := make([]float64, n)
 	for r := range x {
@@ -66,25 +58,6 @@ func whole(n, steps int) []float64 {
 	return x
 }
 
-// After an error all go back to the newest checkpoint, with either backend.
-func TestStore(t *testing.T) {
-	const n, steps = 3, 10
-	var rs records
-	results, begun := make([]float64, n), make([]int, n)
-	mpicxtest.Run(t, n, rs.run(marching(steps, false, func(_ context.Context, a *recovery.Attempt, step int) error {
-		begun[a.Comm.Rank()]++
-		if a.Comm.Rank() == 1 && step == 5+2*a.N && a.N < 2 {
-			return errors.New("failed")
-		}
-		return nil
-	}, func(a *recovery.Attempt, x float64) { results[a.Comm.Rank()] = x }), recovery.Checkpoint(checkpoint.Partner(1))))
-	end := rs.agree(t)
-	require.NoError(t, end.err)
-	require.Equal(t, []int{0, 1, 2}, end.ns())
-	require.Equal(t, whole(n, steps), results)
-	require.Equal(t, 5+4+4, begun[1], "back to 3, and to 6")
-}
-
 // A rank dies at each of its operations, and a spare goes on with what it had.
 func TestStoreAndSpares(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
@@ -93,8 +66,7 @@ func TestStoreAndSpares(t *testing.T) {
 		for at := 1; ; at++ {
 			var rs records
 			results := make([]float64, n)
-			killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d at operation %d", victim, at), rs.run(marching(steps, true,
-				func(context.Context, *recovery.Attempt, int) error { return nil },
+			killed := mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d at operation %d", victim, at), rs.run(marching(steps,
 				func(a *recovery.Attempt, x float64) { results[a.Comm.Rank()] = x },
 			), recovery.Replace(), recovery.Checkpoint()), mpicx.WithSpares(1))
 			end := rs.agree(t)
@@ -139,8 +111,7 @@ func testProcesses(t *testing.T, spares int, opt mpicx.Option) {
 				mpicxtest.NeedsULFM(t)
 			}
 			run := func(ctx context.Context, world *mpicx.Comm) error {
-				return recovery.Run(ctx, world, marching(steps, true,
-					func(context.Context, *recovery.Attempt, int) error { return nil },
+				return recovery.Run(ctx, world, marching(steps,
 					func(a *recovery.Attempt, x float64) { mpicxtest.Hand([]float64{float64(a.Comm.Rank()), x}) },
 				), recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(2)))
 			}
