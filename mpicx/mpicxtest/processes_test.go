@@ -95,50 +95,42 @@ func TestWhatProcessesStart(t *testing.T) {
 	})
 }
 
-// processesThatFail are tests that have to fail, and what they have to print: see TestFailures.
+// processesThatFail are tests that have to fail, and what they have to print.
 var processesThatFail = map[string]struct {
 	fn   func(t *testing.T, ctx context.Context, world *mpicx.Comm) error
 	want []string
 }{
-	"processes: error": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"error": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		fmt.Println("said by", world.Rank())
 		if world.Rank() == 1 {
 			return errors.New("my own error")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1: my own error", "said by 0", "said by 1"}},
-	"processes: exit": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"exit": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			os.Exit(3)
 		}
 		return nil
 	}, []string{"rank 1 has ended: exit status 3"}},
-	"processes: Errorf": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"Errorf": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			t.Errorf("an assertion")
 		}
 		return nil
 	}, []string{"rank 1 has failed", "an assertion"}},
-	"processes: FailNow": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"FailNow": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			t.Fatalf("an assertion")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1 has failed", "an assertion"}},
-	"processes: panic": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"panic": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			panic("boom")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1 panicked: boom"}},
-}
-
-func TestFailingProcesses(t *testing.T) {
-	test, ok := processesThatFail[os.Getenv(failingEnv)]
-	if !ok {
-		t.Skip("only TestProcessFailures runs it")
-	}
-	mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
 }
 
 // needsProcesses skips a test of what RunProcesses says where that skips all.
@@ -154,12 +146,11 @@ func TestProcessFailures(t *testing.T) {
 	for name, test := range processesThatFail {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingProcesses$", "-test.timeout=5m")
-			cmd.Env = append(os.Environ(), failingEnv+"="+name)
-			out, err := cmd.CombinedOutput()
-			require.Error(t, err)
+			text := fails(t, "", func(t *testing.T) {
+				mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
+			})
 			for _, want := range test.want {
-				require.Contains(t, string(out), want)
+				require.Contains(t, text, want)
 			}
 		})
 	}
@@ -209,7 +200,7 @@ func TestProcessFaults(t *testing.T) {
 				for i := 0; i < 3 && err == nil; i++ {
 					err = mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
 				}
-				if corruptedError(err) {
+				if isCorrupted(err) {
 					err = mpicx.Allreduce(world.Shrink().MustGet(ctx), []int{1}, sum, mpicx.Sum).Wait(ctx)
 				}
 				mpicxtest.Hand(sum[0])
