@@ -75,6 +75,20 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// Each term of the glossary has one row.
+func TestGlossary(t *testing.T) {
+	rows := make(map[string]bool)
+	for _, line := range prose(t, "glossary.md") {
+		if term, ok := strings.CutPrefix(line, "| **"); ok {
+			term, _, _ = strings.Cut(term, "**")
+			require.False(t, rows[term], term)
+			rows[term] = true
+			require.Equal(t, 5, strings.Count(line, "|"), line)
+		}
+	}
+	require.NotEmpty(t, rows)
+}
+
 // The map names each file of package mpicx, and no other.
 func TestMapOfFiles(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
@@ -130,8 +144,9 @@ func commentsOf(t *testing.T, path string) (comments []string) {
 	return comments
 }
 
-// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences. "Who" without a noun
-// before it, and "goes on" for what continues, are the beginnings of sentences that nobody can read aloud.
+// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences. "Who"
+// without a noun before it, and "goes on" for what continues, are the beginnings of sentences that
+// nobody can read aloud.
 func TestComments(t *testing.T) {
 	banned := regexp.MustCompile(`(?://|[.:;]) Who [a-z]|\b(?:go|goes|going|went) on\b|\bthose that\b.*\bthose that\b`)
 	for _, dir := range []string{"blackchannel", "future", "internal", "mpicx", "ulfmbackend"} {
