@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -48,8 +46,7 @@ func TestShrink(t *testing.T) {
 		{"all but one", slices.Concat(deaths("iter=10", 0, 1, 2), deaths("iter=20", 5, 7), deaths("recovery=2", 3, 6)), 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			code, doc := solve(t, append(test.args, "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
-			require.Equal(t, exitConverged, code)
+			doc := solved(t, append(test.args, "-recovery", "shrink", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
 			requireSurvived(t, doc, test.ranks)
 		})
 	}
@@ -113,20 +110,17 @@ func requireSurvived(t *testing.T, doc document, ranks int) {
 // All methods and preconditioners survive, and any rank may die.
 func TestShrinkMethods(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	systems := map[string]string{"cg": "poisson3d-20", "gmres": "convection-64", "bicgstab": "convection-64"}
-	for _, method := range []string{"cg", "gmres", "bicgstab"} {
-		for _, precond := range []string{"jacobi", "blockjacobi"} {
-			for rank := range 3 {
-				if testing.Short() && rank != 1 {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s/%d", method, precond, rank), func(t *testing.T) {
-					code, doc := solve(t, append(deaths("iter=12", rank), "-recovery", "shrink", "-ranks", "3", "-checkpoint", "5",
-						"-method", method, "-precond", precond, "-matrix", matrices+systems[method]+".mtx.gz")...)
-					require.Equal(t, exitConverged, code)
-					requireSurvived(t, doc, 2)
-				})
+	for method, system := range systems {
+		for i := range 2 * 3 {
+			precond, rank := []string{"jacobi", "blockjacobi"}[i%2], i/2
+			if testing.Short() && rank != 1 {
+				continue
 			}
+			t.Run(fmt.Sprintf("%s/%s/%d", method, precond, rank), func(t *testing.T) {
+				doc := solved(t, append(deaths("iter=12", rank), "-recovery", "shrink", "-ranks", "3", "-checkpoint", "5",
+					"-method", method, "-precond", precond, "-matrix", matrices+system+".mtx.gz")...)
+				requireSurvived(t, doc, 2)
+			})
 		}
 	}
 }
@@ -135,8 +129,7 @@ func TestShrinkMethods(t *testing.T) {
 // from 0.
 func TestInterpolationSaves(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	code, doc := solve(t, append(deaths("iter=200", 3), "-recovery", "shrink")...)
-	require.Equal(t, exitConverged, code)
+	doc := solved(t, append(deaths("iter=200", 3), "-recovery", "shrink")...)
 	requireSurvived(t, doc, 7)
 	e := doc.Runs[1].Events[0]
 	require.LessOrEqual(t, *e.Takeover.After, 3**e.Takeover.Before)
@@ -148,18 +141,16 @@ func TestInterpolationSaves(t *testing.T) {
 // More ranks than rows: some ranks have nothing to lose.
 func TestShrinkWithoutRows(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	code, doc := solve(t, append(deaths("iter=2", 0, 2, 9), "-recovery", "shrink", "-ranks", "10", "-precond", "jacobi", "-matrix", matrices+"hilbert-6.mtx")...)
-	require.Equal(t, exitConverged, code)
+	doc := solved(t, append(deaths("iter=2", 0, 2, 9), "-recovery", "shrink", "-ranks", "10", "-precond", "jacobi", "-matrix", matrices+"hilbert-6.mtx")...)
 	require.True(t, doc.Runs[1].Converged)
 }
 
 // Deaths together with other faults, before the recovery and during it.
 func TestShrinkAmongOtherFaults(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	code, doc := solve(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-check", "5",
+	doc := solved(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-recovery", "shrink", "-check", "5",
 		"-inject", "rank=0,iter=5,kind=nan", "-inject", "rank=5,iter=10,kind=die", "-inject", "rank=2,recovery=2,kind=error",
 		"-inject", "rank=6,iter=15,kind=panic", "-inject", "rank=3,iter=20,kind=bitflip", "-inject", "rank=7,iter=25,kind=die")
-	require.Equal(t, exitConverged, code)
 	o := doc.Runs[1]
 	require.True(t, o.Converged)
 	require.Empty(t, o.Failure)
@@ -198,8 +189,7 @@ func TestReplace(t *testing.T) {
 	} {
 		for _, method := range []string{"cg", "gmres"} {
 			t.Run(test.name+"/"+method, func(t *testing.T) {
-				code, doc := solve(t, append(test.args, "-recovery", "replace", "-method", method, "-checkpoint", "5", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
-				require.Equal(t, exitConverged, code)
+				doc := solved(t, append(test.args, "-recovery", "replace", "-method", method, "-checkpoint", "5", "-matrix", matrices+"poisson3d-20.mtx.gz")...)
 				var dead []int
 				for _, e := range doc.Runs[1].Events {
 					dead = append(dead, e.Dead...)
@@ -216,8 +206,7 @@ func TestReplace(t *testing.T) {
 			})
 		}
 	}
-	code, doc := solve(t, "-recovery", "replace", "-inject", "rank=1,iter=20,kind=panic", "-inject", "rank=4,iter=30,kind=bitflip", "-matrix", matrices+"poisson3d-20.mtx.gz")
-	require.Equal(t, exitConverged, code)
+	doc := solved(t, "-recovery", "replace", "-inject", "rank=1,iter=20,kind=panic", "-inject", "rank=4,iter=30,kind=bitflip", "-matrix", matrices+"poisson3d-20.mtx.gz")
 	require.Len(t, doc.Runs[1].Events, 2)
 }
 
@@ -226,8 +215,7 @@ func TestDeathWithoutShrink(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	args := append(deaths("iter=20", 3), "-matrix", matrices+"poisson3d-20.mtx.gz", "-checkpoint", "10", "-recovery")
 	for _, recovery := range []string{"restart", "rollback"} {
-		code, doc := solve(t, append(args, recovery)...)
-		require.Equal(t, exitConverged, code)
+		doc := solved(t, append(args, recovery)...)
 		require.Len(t, doc.Runs[1].Events, 1)
 		require.Equal(t, []int{3}, doc.Runs[1].Events[0].Dead)
 		require.True(t, doc.Runs[1].Injections[0].Detected)
@@ -247,9 +235,8 @@ func TestAllDie(t *testing.T) {
 
 func TestShrinkText(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	var stdout, stderr bytes.Buffer
-	code := run(context.Background(), []string{"-inject", "rank=3,iter=40,kind=die", "-recovery", "shrink"}, &stdout, &stderr)
-	require.Equal(t, exitConverged, code, stderr.String())
+	code, out := text(t, "-inject", "rank=3,iter=40,kind=die", "-recovery", "shrink")
+	require.Equal(t, exitConverged, code)
 	for _, want := range []string{
 		"fault       rank 3, after iteration 40: its process died",
 		"died        rank 3, with 40 iterations done",
@@ -260,7 +247,7 @@ func TestShrinkText(t *testing.T) {
 		"recovery    the survivors began a new Krylov space from the iterate of iteration 40",
 		"converged   ",
 	} {
-		require.Contains(t, stdout.String(), want)
+		require.Contains(t, out, want)
 	}
 }
 
@@ -268,18 +255,8 @@ func TestNeedsULFM(t *testing.T) {
 	if hasULFM {
 		t.Skip("this build has it")
 	}
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{deaths("iter=40", 3), `-inject "rank=3,iter=40,kind=die": kind "die", expected a build with -tags ulfm`},
-		{[]string{"-recovery", "shrink"}, `-recovery "shrink", expected a build with -tags ulfm`},
-	} {
-		var stdout, stderr bytes.Buffer
-		require.Equal(t, exitUsage, run(context.Background(), test.args, &stdout, &stderr))
-		require.Contains(t, stderr.String(), test.want)
-		require.Empty(t, stdout.String())
-	}
+	refuses(t, `-inject "rank=3,iter=40,kind=die": kind "die", expected a build with -tags ulfm`, deaths("iter=40", 3)...)
+	refuses(t, `-recovery "shrink", expected a build with -tags ulfm`, "-recovery", "shrink")
 }
 
 // A rank that dies when its peers already recover from another death is in no cause.

@@ -75,13 +75,13 @@ func cpu(t testing.TB) float64 {
 func laplacian(t testing.TB, n int) *sparse.CSR {
 	var entries []sparse.Triplet
 	for i := range n * n {
-		for _, at := range []struct {
-			there bool
-			j     int
-			v     float64
-		}{{true, i, 4}, {i%n > 0, i - 1, -1}, {i%n < n-1, i + 1, -1}, {i >= n, i - n, -1}, {i+n < n*n, i + n, -1}} {
-			if at.there {
-				entries = append(entries, sparse.Triplet{Row: int32(i), Col: int32(at.j), Val: at.v})
+		for _, d := range []int{-n, -1, 0, 1, n} {
+			j, v := i+d, -1.0
+			if d == 0 {
+				v = 4
+			}
+			if j >= 0 && j < n*n && (d*d != 1 || j/n == i/n) {
+				entries = append(entries, sparse.Triplet{Row: int32(i), Col: int32(j), Val: v})
 			}
 		}
 	}
