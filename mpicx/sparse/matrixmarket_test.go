@@ -48,21 +48,6 @@ func TestReadTestdata(t *testing.T) {
 		assert.Equal(t, size.cols, m.Cols, name)
 		assert.Equal(t, size.nnz, m.NNZ(), name)
 	}
-	assert.Equal(t, [][]float64{{2, 0, -2, 0}, {0, 2, 0, -2}, {2, 0, 2, 0}, {0, 2, 0, 2}}, dense(readTestdata(t, "integer-4.mtx")))
-	skew := readTestdata(t, "skew-6.mtx")
-	for i := range 5 {
-		assert.Equal(t, []float64{1, -1}, []float64{skew.At(i, i+1), skew.At(i+1, i)})
-	}
-	petersen := readTestdata(t, "petersen.mtx")
-	degrees := make([]float64, 10)
-	petersen.MulVec(degrees, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1})
-	assert.Equal(t, []float64{3, 3, 3, 3, 3, 3, 3, 3, 3, 3}, degrees)
-
-	b, err := ReadVector(filepath.Join(testdata, "hilbert-6-b.mtx"))
-	require.NoError(t, err)
-	hilbert, sums := readTestdata(t, "hilbert-6.mtx"), make([]float64, 6)
-	hilbert.MulVec(sums, []float64{1, 1, 1, 1, 1, 1})
-	assert.InDeltaSlice(t, sums, b, 1e-15)
 }
 
 func TestRead(t *testing.T) {
@@ -191,6 +176,21 @@ func TestReadReturnsTheReadersError(t *testing.T) {
 	assert.EqualError(t, err, "a.mtx:3: broken")
 }
 
+func zipped(t *testing.T, text []byte) []byte {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write(text)
+	require.NoError(t, errors.Join(err, z.Close()))
+	return packed.Bytes()
+}
+
+// written writes a file and returns its path.
+func written(t *testing.T, name string, content []byte) string {
+	name = filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(name, content, 0o666))
+	return name
+}
+
 // What has to be unpacked is named, and its bytes are not shown.
 func TestArchives(t *testing.T) {
 	const banner = "%%MatrixMarket matrix array real general\n1 1\n5\n"
@@ -199,10 +199,6 @@ func TestArchives(t *testing.T) {
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "a/a.mtx", Size: int64(len(banner))}))
 	_, err := w.Write([]byte(banner))
 	require.NoError(t, errors.Join(err, w.Close()))
-	var gzipped bytes.Buffer
-	z := gzip.NewWriter(&gzipped)
-	_, err = z.Write(tarred.Bytes())
-	require.NoError(t, errors.Join(err, z.Close()))
 	const long = 300_000 // longer than a line may be
 	for _, c := range []struct{ what, text string }{
 		{"a file that bzip2 has compressed", "BZh9" + strings.Repeat("x", long)},
@@ -211,63 +207,48 @@ func TestArchives(t *testing.T) {
 		{"a file that lz4 has compressed", "\x04\x22\x4d\x18\x64"},
 		{"a file that compress has compressed", "\x1f\x9d\x90"},
 		{"a 7z archive", "7z\xbc\xaf\x27\x1c\x00\x04"},
-		{"data that gzip has compressed", gzipped.String()},
+		{"data that gzip has compressed", string(zipped(t, []byte(banner)))},
 		{"a zip archive", "PK\x03\x04\x14"},
 		{"a tar archive", tarred.String()},
 	} {
 		_, err := Read(strings.NewReader(c.text), "a.mtx")
 		assert.EqualError(t, err, "a.mtx: found "+c.what+", expected text, or a file of text that gzip has compressed")
 	}
-	name := filepath.Join(t.TempDir(), "a.tar.gz") // what SuiteSparse's collection has
-	require.NoError(t, os.WriteFile(name, gzipped.Bytes(), 0o666))
+	name := written(t, "a.tar.gz", zipped(t, tarred.Bytes())) // what SuiteSparse's collection has
 	_, err = ReadFile(name)
 	assert.EqualError(t, err, name+": found a tar archive, expected text, or a file of text that gzip has compressed")
 }
 
+// The contents show whether a file is compressed, not its name.
 func TestReadFile(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	_, err := z.Write([]byte("%%MatrixMarket matrix coordinate real general\n4 1 2\n3 1 5\n1 1 2\n"))
-	require.NoError(t, err)
-	require.NoError(t, z.Close())
-	file := func(name string, content []byte) string {
-		name = filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(name, content, 0o666))
-		return name
+	text := []byte("%%MatrixMarket matrix coordinate real general\n4 1 2\n3 1 5\n1 1 2\n")
+	packed := zipped(t, text)
+	for _, name := range []string{written(t, "v.mtx.gz", packed), written(t, "v.mtx", packed), written(t, "v.mtx.gz", text)} {
+		v, err := ReadVector(name)
+		require.NoError(t, err)
+		assert.Equal(t, []float64{2, 0, 5, 0}, v)
 	}
 
-	v, err := ReadVector(file("v.mtx.gz", packed.Bytes()))
-	require.NoError(t, err)
-	assert.Equal(t, []float64{2, 0, 5, 0}, v)
-
-	name := file("v.mtx.gz", packed.Bytes()[:packed.Len()-10])
-	_, err = ReadFile(name)
-	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	assert.ErrorContains(t, err, name+":")
-	assert.ErrorContains(t, err, "the compressed file ends in the middle, expected all of it")
-	name = file("v.mtx.gz", []byte{0x1f, 0x8b})
-	_, err = ReadFile(name)
-	assert.ErrorContains(t, err, name+": the compressed file ends in the middle")
-	damaged := bytes.Clone(packed.Bytes())
+	damaged := bytes.Clone(packed)
 	damaged[len(damaged)-6]++
-	_, err = ReadFile(file("v.mtx.gz", damaged))
-	assert.ErrorContains(t, err, "the compressed file is damaged")
-
-	// The contents show whether a file is compressed, not its name.
-	v, err = ReadVector(file("v.mtx", packed.Bytes()))
-	require.NoError(t, err)
-	assert.Equal(t, []float64{2, 0, 5, 0}, v)
-	v, err = ReadVector(file("v.mtx.gz", []byte("%%MatrixMarket matrix array real general\n1 1\n7\n")))
-	require.NoError(t, err)
-	assert.Equal(t, []float64{7}, v)
-
+	for want, content := range map[string][]byte{
+		"the compressed file ends in the middle, expected all of it": packed[:len(packed)-10],
+		": the compressed file ends in the middle":                   {0x1f, 0x8b},
+		"the compressed file is damaged":                             damaged,
+		"empty":                                                      nil,
+	} {
+		name := written(t, "v.mtx.gz", content)
+		_, err := ReadVector(name)
+		assert.ErrorContains(t, err, name+":")
+		assert.ErrorContains(t, err, want)
+	}
+	_, err := ReadFile(written(t, "v.mtx.gz", packed[:len(packed)-10]))
+	assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	_, err = ReadFile("missing.mtx")
 	assert.ErrorIs(t, err, os.ErrNotExist)
-	name = filepath.Join(testdata, "skew-6.mtx")
+	name := filepath.Join(testdata, "skew-6.mtx")
 	_, err = ReadVector(name)
 	assert.EqualError(t, err, name+":4: found 6 columns, expected 1: a vector")
-	_, err = ReadVector(file("v.mtx", nil))
-	assert.ErrorContains(t, err, "empty")
 }
 
 func TestWrite(t *testing.T) {
