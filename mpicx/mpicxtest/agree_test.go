@@ -14,43 +14,6 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// agreeingAlways is like propagating, but Agree decides whether all ranks are done. If Agree
-// reports a corruption, it is called again.
-func agreeingAlways(do body) program {
-	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
-		for comm := world; ; {
-			err := comm.Guard(ctx, func(ctx context.Context) error {
-				do(ctx, comm)
-				return nil
-			})
-			done := btoi(err == nil)
-			if err != nil {
-				_ = comm.Barrier().Wait(ctx)
-			}
-			flag, err := comm.Agree(done).Get(ctx)
-			for isCorrupted(err) {
-				flag, err = comm.Agree(done).Get(ctx)
-			}
-			if err == nil && flag == 1 {
-				o.comm = comm.String()
-				return nil
-			}
-			if comm, err = o.shrink(ctx, comm); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// TestExhaustiveAgree: that Agree reports an error, and which, is the same at all
-// survivors, so they call the same operations next.
-func TestExhaustiveAgree(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, name := range []string{"basic", "signalling", "any source"} {
-		exhaustAll(t, name, 3, 5, true, agreeingAlways(bodies[name]))
-	}
-}
-
 // agreeingOnFailed repeats body, each time on the survivors, until AgreeFailed finds no death. Then
 // body has succeeded at all ranks: a rank at which it failed knew of a death, or was told of an
 // error by a rank that did.
@@ -101,8 +64,8 @@ func despiteCorruption[T any](ctx context.Context, repair func() *future.Future[
 	return v, err
 }
 
-// TestExhaustiveAgreeFailed: whoever dies whenever, all survivors get the same set from it,
-// so they call the same operations next.
+// Whichever rank dies, and whenever, all survivors get the same set from AgreeFailed, so they call the
+// same operations next.
 func TestExhaustiveAgreeFailed(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for h, way := range []string{mpicx.ErrorsPropagate: "propagating", mpicx.ErrorsReturn: "returning"} {
@@ -112,7 +75,7 @@ func TestExhaustiveAgreeFailed(t *testing.T) {
 	}
 }
 
-// Whoever dies in whichever step of Fprintf, it ends, and each living rank's line is there.
+// Whichever rank dies in whichever step of Fprintf, it ends, and each living rank's line is there.
 func TestDeathInFprintf(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	deaths := 0

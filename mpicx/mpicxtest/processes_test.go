@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,8 +47,8 @@ func TestRunProcesses(t *testing.T) {
 	require.Len(t, pids, 4)
 }
 
-// Several calls in a test, and in its subtests, each have processes of their own; in
-// those, calls before them return what they have returned.
+// Several calls in a test, and in its subtests, each have processes of their own, whatever goroutine
+// ranks were before; in those, calls before them return what they have returned.
 func TestRunProcessesAgain(t *testing.T) {
 	pid := func(t *testing.T, n int, seen ...int) int {
 		p := mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {
@@ -59,7 +60,10 @@ func TestRunProcessesAgain(t *testing.T) {
 		require.ElementsMatch(t, seen, values[0])
 		return values[1][0]
 	}
+	barrier := func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
+	mpicxtest.Run(t, 3, barrier)
 	first := pid(t, 1)
+	mpicxtest.Run(t, 3, barrier)
 	second := pid(t, 2, first)
 	for n := 1; n <= 2; n++ {
 		t.Run(fmt.Sprintf("n=%d, the (same)", n), func(t *testing.T) {
@@ -68,14 +72,6 @@ func TestRunProcessesAgain(t *testing.T) {
 			require.NotContains(t, []int{first, second}, third)
 		})
 	}
-}
-
-// Goroutine ranks before do not disturb.
-func TestRunProcessesAfterRun(t *testing.T) {
-	barrier := func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
-	mpicxtest.Run(t, 3, barrier)
-	mpicxtest.RunProcesses(t, 2, barrier)
-	mpicxtest.Run(t, 3, barrier)
 }
 
 // What a process of a job starts is no process of it.
@@ -177,22 +173,22 @@ func TestFlags(t *testing.T) {
 
 // Plans end processes by real signals and statuses.
 func TestProcessFaults(t *testing.T) {
+	const none = -1
 	for plan, status := range map[string]int{
 		"kill 1 in Allreduce step 2":                                 137,
 		"kill 1 by SIGTERM at operation 5":                           143,
 		"kill 1 by SIGSEGV in Allreduce step 2":                      2, // Go prints what its goroutines do, and exits
 		"exit 1 with status 3 in Allreduce step 2":                   3,
 		"exit 1 with status 0 in Allreduce step 2":                   0,
-		"kill 1 by SIGKILL in resolve message 1":                     137,
-		"stop 1 for 200ms in Allreduce step 2":                       -1,
-		"kill 2 at operation 999999":                                 -1,
+		"kill 1 by SIGKILL in resolve message 1":                     none, // nobody raises anything unless somebody dies
+		"stop 1 for 200ms in Allreduce step 2":                       none,
+		"kill 2 at operation 999999":                                 none,
 		"stop 0 for 100ms at operation 3; kill 1 random seed 7 of 9": 137,
 	} {
 		t.Run(plan, func(t *testing.T) {
-			if status >= 0 || strings.HasPrefix(plan, "kill") {
+			if !strings.HasPrefix(plan, "stop 1") {
 				mpicxtest.NeedsULFM(t)
 			}
-			fired := strings.Contains(plan, "resolve") // nobody raises anything unless somebody dies
 			begin := time.Now()
 			all := mpicxtest.RunProcessFaults(t, 4, plan, func(ctx context.Context, world *mpicx.Comm) error {
 				sum := []int{0}
@@ -209,24 +205,21 @@ func TestProcessFaults(t *testing.T) {
 			if strings.HasPrefix(plan, "stop 1") {
 				require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
 			}
-			for r, p := range all {
-				switch {
-				case r == 1 && status >= 0 && !fired:
-					require.True(t, p.Killed)
-					require.Equal(t, status, p.Status)
-				case r == 1 && fired:
-				case status >= 0 && !fired:
-					require.Equal(t, []int{3}, mpicxtest.ValuesOf[int](t, p))
-				default:
-					require.False(t, p.Killed)
-					require.Equal(t, []int{4}, mpicxtest.ValuesOf[int](t, p))
-				}
+			left := 4
+			if status != none {
+				require.True(t, all[1].Killed)
+				require.Equal(t, status, all[1].Status)
+				left, all = 3, slices.Delete(all, 1, 2)
+			}
+			for _, p := range all {
+				require.False(t, p.Killed)
+				require.Equal(t, []int{left}, mpicxtest.ValuesOf[int](t, p))
 			}
 		})
 	}
 }
 
-// A real kill from outside is no plan's: it fails the test, but what came before is there.
+// What a process has handed over before a plan kills it is there.
 func TestValuesOfTheDead(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
