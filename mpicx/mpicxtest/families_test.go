@@ -32,7 +32,7 @@ var layouts = map[string]layout{
 		return splits(ctx, ground, colors...)
 	},
 	"siblings": func(ctx context.Context, ground *mpicx.Comm) []*mpicx.Comm {
-		return splits(ctx, ground, 0, 0)
+		return []*mpicx.Comm{ground.Dup().MustGet(ctx), ground.Split(0, 0).MustGet(ctx)}
 	},
 }
 

@@ -14,7 +14,6 @@ type body func(context.Context, *mpicx.Comm)
 
 var bodies = map[string]body{
 	"basic":      basic,
-	"deriving":   deriving,
 	"signalling": signalling,
 	"any source": anySource,
 }
@@ -26,44 +25,6 @@ func basic(ctx context.Context, comm *mpicx.Comm) {
 	recv := mpicx.Recv(comm, []int{0}, (comm.Rank()+n-1)%n, 5)
 	mpicx.Ssend(comm, []int{comm.Rank()}, (comm.Rank()+1)%n, 5).MustWait(ctx)
 	recv.MustWait(ctx)
-}
-
-// deriving revokes the communicators that it has made if it fails.
-func deriving(ctx context.Context, comm *mpicx.Comm) {
-	dup := have(ctx, comm, comm.Dup())
-	revoking(ctx, dup, func() {
-		half := have(ctx, dup, dup.Split(comm.Rank()%2, 0))
-		revoking(ctx, half, func() {
-			mpicx.Allreduce(half, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
-			dup.Barrier().MustWait(ctx)
-		})
-	})
-}
-
-// agreeing, in a context, has a new communicator used only if all ranks have it: under
-// ErrorsReturn a Wait for it may report that its parent was revoked meanwhile.
-type agreeing struct{}
-
-func have(ctx context.Context, parent *mpicx.Comm, f *future.Future[*mpicx.Comm]) *mpicx.Comm {
-	comm, err := f.Get(ctx)
-	if ctx.Value(agreeing{}) != nil {
-		all, agreeErr := parent.Agree(btoi(err == nil)).Get(ctx)
-		if all == 0 && err == nil {
-			err = mpicx.ErrRevoked // or agreeErr
-		}
-		err = errors.Join(err, agreeErr)
-	}
-	mpicx.Throw(err)
-	return comm
-}
-
-// revoking calls a function that uses comm, and revokes comm if the function throws.
-func revoking(ctx context.Context, comm *mpicx.Comm, use func()) {
-	err := caught(use)
-	if err != nil {
-		_ = comm.Revoke(ctx)
-	}
-	mpicx.Throw(err)
 }
 
 func signalling(ctx context.Context, comm *mpicx.Comm) {
@@ -182,7 +143,6 @@ func propagating(do body) program {
 func returning(do body) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
-		ctx = context.WithValue(ctx, agreeing{}, true)
 		for comm := world; comm != nil; {
 			err := caught(func() { do(ctx, comm) })
 			if err != nil && !expected(err) {
