@@ -12,52 +12,20 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/mpicx/go-mpicx/examples/krylov/report"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const matrices = "../../testdata/matrices/"
 
-// document contains the parts of -json that a program would read.
+// document contains the parts of -json that the tests read.
 type document struct {
 	RHS          string
 	Checkpoint   int
 	GMRESRestart int
-	Runs         []struct {
-		Name         string
-		Iterations   int
-		Converged    bool
-		Claimed      bool `json:"solverClaimsConvergence"`
-		TrueResidual *float64
-		Error        *float64
-		Failure      string
-		Residuals    []*float64
-		Injections   []struct {
-			Kind            string
-			Rank, Iter      int
-			Fired, Detected bool
-		}
-		Events []struct {
-			Iteration int `json:"iterationsDone"`
-			Corrupted bool
-			Failures  []struct {
-				Rank    int
-				Message string
-			}
-			Recovery string
-			Dead     []int
-			Told     struct{ Ranks int } `json:"toldSeconds"`
-			Takeover *struct {
-				Ranks, Rows, Shrunk int
-				Lost                int      `json:"lostRows"`
-				Before              *float64 `json:"residualBefore"`
-				Zeroed              *float64 `json:"residualZeroed"`
-				Restored            *float64 `json:"residualRestored"`
-				After               *float64 `json:"residualAfter"`
-				Interpolated        bool
-			}
-		}
-	}
+	Runs         []report.Outcome
 }
 
 // text runs the program and returns its exit code and its output.
@@ -125,7 +93,7 @@ func recovers(t *testing.T, kind string, ranks int, args ...string) {
 	free, faulty := doc.Runs[0], doc.Runs[1]
 	assert.Empty(t, free.Events, "found faults where there were none")
 	require.True(t, faulty.Converged)
-	require.LessOrEqual(t, *faulty.TrueResidual, 1.01e-8)
+	require.LessOrEqual(t, float64(faulty.TrueResidual), 1.01e-8)
 	require.True(t, faulty.Injections[0].Fired)
 	require.True(t, faulty.Injections[0].Detected)
 	require.Len(t, faulty.Events, 1)
