@@ -77,18 +77,45 @@ func byGround(l layout, u use) program {
 func each(l layout, u use) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		return propagating(func(ctx context.Context, ground *mpicx.Comm) {
-			own := l(ctx, ground)
-			for step := 0; step < 2; {
-				if guarded(ctx, own, func(ctx context.Context) { u(ctx, own) }) == nil {
-					step++
-					continue
-				}
-				for _, c := range own {
-					o.note("dead", c, deadOf(ctx, c))
-				}
-				own = shrunk(ctx, own, o)
-			}
+			twice(ctx, l(ctx, ground), o,
+				func(own []*mpicx.Comm) error {
+					return guarded(ctx, own, func(ctx context.Context) { u(ctx, own) })
+				},
+				func(c *mpicx.Comm) { o.note("dead", c, deadOf(ctx, c)) })
 		})(ctx, world, o)
+	}
+}
+
+// eachRevoked is each under ErrorsReturn.
+func eachRevoked(l layout, u use) program {
+	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		return caught(func() {
+			twice(ctx, allHave(ctx, world, l, o), o,
+				func(own []*mpicx.Comm) error {
+					err := caught(func() { u(ctx, own) })
+					if !expected(err) && !isPropagated(err) {
+						mpicx.Throw(err)
+					}
+					return err
+				},
+				func(c *mpicx.Comm) { mpicx.Throw(c.Revoke(ctx)) })
+		})
+	}
+}
+
+// twice does a piece of work two times on communicators. If it fails, it breaks all of them, repairs
+// them, and does the work again.
+func twice(ctx context.Context, own []*mpicx.Comm, o *outcome, do func([]*mpicx.Comm) error, breaks func(*mpicx.Comm)) {
+	for done := 0; done < 2; {
+		if do(own) == nil {
+			done++
+			continue
+		}
+		for _, c := range own {
+			breaks(c)
+		}
+		own = shrunk(ctx, own, o)
 	}
 }
 
@@ -111,30 +138,6 @@ func guarded(ctx context.Context, all []*mpicx.Comm, fn func(context.Context)) e
 		return caught(func() { fn(ctx) })
 	}
 	return all[0].Guard(ctx, func(ctx context.Context) error { return guarded(ctx, all[1:], fn) })
-}
-
-// eachRevoked is each under ErrorsReturn.
-func eachRevoked(l layout, u use) program {
-	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
-		world.SetErrhandler(mpicx.ErrorsReturn)
-		return caught(func() {
-			own := allHave(ctx, world, l, o)
-			for step := 0; step < 2; {
-				err := caught(func() { u(ctx, own) })
-				if err == nil {
-					step++
-					continue
-				}
-				if !expected(err) && !isPropagated(err) {
-					mpicx.Throw(err)
-				}
-				for _, c := range own {
-					mpicx.Throw(c.Revoke(ctx))
-				}
-				own = shrunk(ctx, own, o)
-			}
-		})
-	}
 }
 
 // allHave makes the communicators of a layout on the survivors, again until all ranks have theirs.

@@ -41,23 +41,18 @@ func coupling(h mpicx.Errhandler) program {
 			}
 		}
 		o.told["made"] = fmt.Sprint(err == nil)
-		if err != nil {
-			return nil
-		}
-		if err = mpicx.InterAllreduce(ic, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err == nil {
+		if err != nil || mpicx.InterAllreduce(ic, []int{1}, []int{0}, mpicx.Sum).Wait(ctx) == nil {
 			return nil
 		}
 		if h == mpicx.ErrorsReturn {
-			if err := ic.Revoke(ctx); err != nil {
-				return err
-			}
+			err = ic.Revoke(ctx)
 		}
-		small, err := ic.Shrink().Get(ctx)
-		for isPropagated(err) || isCorrupted(err) {
+		var small *mpicx.Intercomm
+		for again := err == nil; again; again = isPropagated(err) || isCorrupted(err) {
 			small, err = ic.Shrink().Get(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("Shrink: %w", err)
+			return fmt.Errorf("Revoke, or Shrink: %w", err)
 		}
 		if small.Size()+small.RemoteSize() != small.Union().Size() {
 			return fmt.Errorf("%d and %d ranks of %d", small.Size(), small.RemoteSize(), small.Union().Size())

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -171,7 +170,7 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// Plans end processes by real signals and statuses.
+// Plans end processes by real signals and statuses. What a process has handed over before is there.
 func TestProcessFaults(t *testing.T) {
 	const none = -1
 	for plan, status := range map[string]int{
@@ -191,6 +190,7 @@ func TestProcessFaults(t *testing.T) {
 			}
 			begin := time.Now()
 			all := mpicxtest.RunProcessFaults(t, 4, plan, func(ctx context.Context, world *mpicx.Comm) error {
+				mpicxtest.Hand(-1)
 				sum := []int{0}
 				var err error
 				for i := 0; i < 3 && err == nil; i++ {
@@ -209,24 +209,13 @@ func TestProcessFaults(t *testing.T) {
 			if status != none {
 				require.True(t, all[1].Killed)
 				require.Equal(t, status, all[1].Status)
+				require.Equal(t, []int{-1}, mpicxtest.ValuesOf[int](t, all[1]))
 				left, all = 3, slices.Delete(all, 1, 2)
 			}
 			for _, p := range all {
 				require.False(t, p.Killed)
-				require.Equal(t, []int{left}, mpicxtest.ValuesOf[int](t, p))
+				require.Equal(t, []int{-1, left}, mpicxtest.ValuesOf[int](t, p))
 			}
 		})
 	}
-}
-
-// What a process has handed over before a plan kills it is there.
-func TestValuesOfTheDead(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
-		mpicxtest.Hand("last words")
-		_ = world.Barrier().Wait(ctx)
-		return nil
-	})
-	require.Equal(t, []string{"last words"}, mpicxtest.ValuesOf[string](t, all[1]))
-	require.Equal(t, 128+int(syscall.SIGKILL), all[1].Status)
 }
