@@ -124,21 +124,24 @@ func TestNew(t *testing.T) {
 	}
 }
 
+// fail checks that ranks get an error of what they do together.
+func fail(t *testing.T, ranks int, want string, do func(context.Context, *mpicx.Comm) error) {
+	t.Helper()
+	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.TryAll(ctx, func(ctx context.Context) error { return do(ctx, world) })
+		assert.ErrorContains(t, err, want)
+		return nil
+	})
+}
+
 // A rank whose part is not inside the vector gets an error, and no other rank panics.
 func TestVectorOutside(t *testing.T) {
 	for _, first := range []int{-1, 3, 1 << 30} {
-		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
-			var a *distributed.Matrix
-			mpicx.Throw(c.TryAll(ctx, func(ctx context.Context) (err error) {
-				a, err = distributed.New(ctx, c, 4)
-				return err
-			}))
-			err := c.TryAll(ctx, func(ctx context.Context) error {
-				_, _, err := a.Vector(ctx, distributed.Part{First: c.Rank() * first, Values: []float64{1, 2}})
-				return err
-			})
-			assert.ErrorContains(t, err, "from rank 1: distributed: a part of 2 elements from ")
-			return nil
+		fail(t, 2, "from rank 1: distributed: a part of 2 elements from ", func(ctx context.Context, world *mpicx.Comm) error {
+			a, err := distributed.New(ctx, world, 4)
+			mpicx.Throw(err)
+			_, _, err = a.Vector(ctx, distributed.Part{First: world.Rank() * first, Values: []float64{1, 2}})
+			return err
 		})
 	}
 }
@@ -169,22 +172,15 @@ func TestReadErrors(t *testing.T) {
 		{"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n", "x.mtx:3: found the end of the file after 1 entries"},
 		{"%%MatrixMarket matrix coordinate real general\n3 3 2\n3 3 1e308\n3 3 1e308\n", "entries of row 3 and column 3 that add up to +Inf"},
 	} {
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				_, err := distributed.Read(ctx, world, strings.NewReader(test.text), "x.mtx")
-				return err
-			})
-			assert.ErrorContains(t, err, test.want)
-			return nil
-		})
-	}
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			_, err := distributed.New(ctx, world, 3, distributed.Block{First: 2, CSR: &sparse.CSR{Rows: 2, Cols: 3, RowPtr: []int{0, 0, 0}}})
+		fail(t, 3, test.want, func(ctx context.Context, world *mpicx.Comm) error {
+			_, err := distributed.Read(ctx, world, strings.NewReader(test.text), "x.mtx")
 			return err
 		})
-		assert.ErrorContains(t, err, "a block of 2 rows from 2 on and 3 columns, expected it inside 3 x 3")
-		return nil
+	}
+	outside := distributed.Block{First: 2, CSR: &sparse.CSR{Rows: 2, Cols: 3, RowPtr: []int{0, 0, 0}}}
+	fail(t, 2, "a block of 2 rows from 2 on and 3 columns, expected it inside 3 x 3", func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := distributed.New(ctx, world, 3, outside)
+		return err
 	})
 }
 
