@@ -144,9 +144,9 @@ func commentsOf(t *testing.T, path string) (comments []string) {
 	return comments
 }
 
-// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences. "Who"
-// without a noun before it, and "goes on" for what continues, are the beginnings of sentences that
-// nobody can read aloud.
+// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences.
+// "Who" without a noun before it, and "goes on" for what continues, are the beginnings of sentences
+// that nobody can read aloud.
 func TestComments(t *testing.T) {
 	banned := regexp.MustCompile(`(?://|[.:;]) Who [a-z]|\b(?:go|goes|going|went) on\b|\bthose that\b.*\bthose that\b`)
 	for _, dir := range []string{"blackchannel", "future", "internal", "mpicx", "ulfmbackend"} {

@@ -24,9 +24,9 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write into the chapters what their programs print")
 
-// A block is a fenced block of a chapter. One below a line that is only a link is an excerpt of that
-// file. One of language console has commands, after "$ ", and what they print. Where a test has to do
-// more, the line before says what:
+// A block is a fenced block of a chapter. One below a line that is only a link is an excerpt of
+// that file. One of language console has commands, after "$ ", and what they print. Where a test
+// has to do more, the line before says what:
 //
 //	<!-- run: d=$(mktemp -d) && go build -o $d … -->
 //	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun

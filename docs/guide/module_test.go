@@ -29,7 +29,8 @@ func TestModuleOfYourOwn(t *testing.T) {
 		"for chapter in ../go-mpicx/docs/guide/0*/; do cp -R $chapter .; done",
 		"go mod tidy",
 		"go vet ./..."), "\n")
-	// The clone is this one, under its own path: what other tests have compiled is not compiled again.
+	// The clone is this one, under its own path: what other tests have compiled is not compiled
+	// again.
 	sh(t, t.TempDir(), strings.ReplaceAll(script, "../go-mpicx", clone))
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
@@ -99,14 +98,4 @@ func TestOut(t *testing.T) {
 	timelines, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	require.NoError(t, err)
 	require.Len(t, timelines, 1, "one of each process")
-}
-
-// The history survives the deaths of leaders.
-func TestHistoryOutlivesLeaders(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	doc := solved(t, append(deaths("iter=30", 3), "-recovery", "shrink", "-ranks", "4", "-inject", "rank=0,iter=60,kind=die", "-inject", "rank=1,iter=80,kind=die")...)
-	o := doc.Runs[1]
-	require.Len(t, o.Events, 3)
-	require.Len(t, o.Injections, 3)
-	require.Len(t, o.Residuals, o.Iterations)
 }

@@ -81,6 +81,7 @@ func requireSurvived(t *testing.T, doc document, ranks int) {
 	require.LessOrEqual(t, float64(faulty.TrueResidual), 1.01e-8)
 	require.LessOrEqual(t, *faulty.Error, 20**free.Error)
 	require.Empty(t, faulty.Failure)
+	require.Len(t, faulty.Residuals, faulty.Iterations) // the history outlives the leaders
 
 	var died, noticed []int
 	for _, inj := range faulty.Injections {

@@ -34,8 +34,8 @@ func TestWithoutFailures(t *testing.T) {
 	require.Zero(t, r.Seconds.Redoing)
 }
 
-// For any deaths at any time, the eigenvalues are those of an undisturbed run. Spares take the places
-// of the dead or, with -respawn, fresh ranks. Without, the others continue with fewer ranks.
+// For any deaths at any time, the eigenvalues are those of an undisturbed run. Spares take the
+// places of the dead or, with -respawn, fresh ranks. Without, the others continue with fewer ranks.
 func TestEigenvaluesAfterFailures(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,10 +226,7 @@ func TestSolve(t *testing.T) {
 					a := read(ctx, world, "convection-64.mtx.gz")
 					p, err := make_(a)
 					mpicx.Throw(err)
-					x, b := make([]float64, a.Rows()), make([]float64, a.Rows())
-					for i := range b {
-						b[i] = 1
-					}
+					x, b := make([]float64, a.Rows()), slices.Repeat([]float64{1}, a.Rows())
 					sys := krylov.System{Space: distributed.Space{Comm: world}, A: a, M: p, B: b}
 					res, err := method(ctx, sys, x, krylov.Options{Tol: 1e-9, MaxIter: 500})
 					assert.True(t, res.Converged)

@@ -30,13 +30,14 @@ func TestDieEndsTheOthers(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			told, err := told(t, func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 2 {
-					if name == "duplicate" {
-						world.Dup().MustWait(ctx)
-					}
-					inject.Die(world)
+				if world.Rank() != 2 {
+					return wait(ctx, world)
 				}
-				return wait(ctx, world)
+				if name == "duplicate" {
+					world.Dup().MustWait(ctx)
+				}
+				inject.Die(world)
+				return nil
 			})
 			if name == "dup" || name == "close" {
 				return // these need not hear of it
@@ -76,8 +77,8 @@ func TestDieInGuard(t *testing.T) {
 	}
 }
 
-// told runs a program in which rank 2 of 4 dies. It returns what the ranks and Run return, which says
-// that its process has died.
+// told runs a program in which rank 2 of 4 dies. It returns what the ranks and Run return, which
+// says that its process has died.
 func told(t *testing.T, program func(context.Context, *mpicx.Comm) error) (told [4]error, err error) {
 	t.Helper()
 	err = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {

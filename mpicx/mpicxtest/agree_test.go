@@ -64,8 +64,8 @@ func despiteCorruption[T any](ctx context.Context, repair func() *future.Future[
 	return v, err
 }
 
-// Whichever rank dies, and whenever, all survivors get the same set from AgreeFailed, so they call the
-// same operations next.
+// Whichever rank dies, and whenever, all survivors get the same set from AgreeFailed, so they call
+// the same operations next.
 func TestExhaustiveAgreeFailed(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for h, way := range []string{mpicx.ErrorsPropagate: "propagating", mpicx.ErrorsReturn: "returning"} {

@@ -92,25 +92,23 @@ func eachRevoked(l layout, u use) program {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		return caught(func() {
 			twice(ctx, allHave(ctx, world, l, o), o,
-				func(own []*mpicx.Comm) error {
-					err := caught(func() { u(ctx, own) })
-					if !expected(err) && !isPropagated(err) {
-						mpicx.Throw(err)
-					}
-					return err
-				},
+				func(own []*mpicx.Comm) error { return caught(func() { u(ctx, own) }) },
 				func(c *mpicx.Comm) { mpicx.Throw(c.Revoke(ctx)) })
 		})
 	}
 }
 
-// twice does a piece of work two times on communicators. If it fails, it breaks all of them, repairs
-// them, and does the work again.
+// twice does a piece of work two times on communicators. If it fails, it breaks all of them,
+// repairs them, and does the work again.
 func twice(ctx context.Context, own []*mpicx.Comm, o *outcome, do func([]*mpicx.Comm) error, breaks func(*mpicx.Comm)) {
 	for done := 0; done < 2; {
-		if do(own) == nil {
+		err := do(own)
+		if err == nil {
 			done++
 			continue
+		}
+		if !expected(err) && !isPropagated(err) {
+			mpicx.Throw(err)
 		}
 		for _, c := range own {
 			breaks(c)

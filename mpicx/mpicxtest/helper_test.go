@@ -57,11 +57,10 @@ func TestDeathInHelper(t *testing.T) {
 	for how, die := range deadly {
 		for with, helper := range helpers {
 			for during, wait := range meanwhile {
-				t.Run(fmt.Sprint(how, ", ", with, ", ", during), func(t *testing.T) {
-					diesInHelper(t, how, func(ctx context.Context, world *mpicx.Comm) {
-						helper(func() { die(ctx, world) }, func() { wait(ctx, world) })
-					})
-				})
+				help := func(ctx context.Context, world *mpicx.Comm) {
+					helper(func() { die(ctx, world) }, func() { wait(ctx, world) })
+				}
+				t.Run(fmt.Sprint(how, ", ", with, ", ", during), func(t *testing.T) { diesInHelper(t, how, help) })
 			}
 		}
 	}

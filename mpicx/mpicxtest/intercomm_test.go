@@ -62,8 +62,8 @@ func coupling(h mpicx.Errhandler) program {
 	}
 }
 
-// All living ranks of both groups have the Intercomm, or all have an error, whichever ranks die, and
-// whenever: one rank, leaders too, and any two.
+// All living ranks of both groups have the Intercomm, or all have an error, whichever ranks die,
+// and whenever: one rank, leaders too, and any two.
 func TestIntercommUniform(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n = 5
@@ -83,9 +83,10 @@ func TestIntercommUniform(t *testing.T) {
 				seconds := slices.Concat(moments[:r]...)
 				for k := range len(moments[r]) * len(seconds) {
 					i, j := k/len(seconds), k%len(seconds)
-					if !testing.Short() && !buildtags.Race || (i+j)%8 == 0 {
-						survive(t, n, moments[r][i]+"; "+seconds[j], true, run)
+					if (testing.Short() || buildtags.Race) && (i+j)%8 > 0 {
+						continue
 					}
+					survive(t, n, moments[r][i]+"; "+seconds[j], true, run)
 				}
 			})
 		}

@@ -175,16 +175,17 @@ func TestPlansThatMust(t *testing.T) {
 		}
 		return nil
 	}
+	run := map[string]func(*testing.T, string){
+		"goroutines": func(t *testing.T, plan string) { mpicxtest.RunFaults(t, 4, plan, program) },
+		"processes":  func(t *testing.T, plan string) { mpicxtest.RunProcessFaults(t, 4, plan, program) },
+	}
 	for plan, want := range failingPlans {
 		for ranks, passed := range passed {
 			t.Run(ranks+"/"+plan, func(t *testing.T) {
-				text := fails(t, "", func(t *testing.T) {
-					if ranks == "processes" {
-						mpicxtest.RunProcessFaults(t, 4, plan, program)
-					} else {
-						mpicxtest.RunFaults(t, 4, plan, program)
-					}
-				})
+				if ranks == "processes" {
+					needsProcesses(t)
+				}
+				text := fails(t, "", func(t *testing.T) { run[ranks](t, plan) })
 				require.Contains(t, text, passed.Replace(want))
 				require.Equal(t, 1, strings.Count(text, "has not been carried out"), text)
 			})
@@ -210,8 +211,8 @@ func fails(t *testing.T, subtest string, test func(*testing.T)) string {
 	return string(out)
 }
 
-// seesDeath is what some of these end with where the backend sees that a process has died, or that a
-// rank which others need has returned.
+// seesDeath is what some of these end with where the backend sees that a process has died, or that
+// a rank which others need has returned.
 var seesDeath = map[string]string{
 	"dead rank":        "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
 	"error that waits": "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",

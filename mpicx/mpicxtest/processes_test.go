@@ -46,8 +46,8 @@ func TestRunProcesses(t *testing.T) {
 	require.Len(t, pids, 4)
 }
 
-// Several calls in a test, and in its subtests, each have processes of their own, whatever goroutine
-// ranks were before; in those, calls before them return what they have returned.
+// Several calls in a test, and in its subtests, each have processes of their own, whatever
+// goroutine ranks were before; in those, calls before them return what they have returned.
 func TestRunProcessesAgain(t *testing.T) {
 	pid := func(t *testing.T, n int, seen ...int) int {
 		p := mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {

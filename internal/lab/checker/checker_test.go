@@ -18,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The first of the programs that CI runs. What happens once in a million orders of events is for make
-// nightly, which counts it: here a failure has to come again, so that no change fails by chance.
+// The first of the programs that CI runs. What happens once in a million orders of events is for
+// make nightly, which counts it: here a failure has to come again, so that no change fails by
+// chance.
 func TestPrograms(t *testing.T) {
 	n := uint64(2000)
 	if testing.Short() || buildtags.Race {
