@@ -145,9 +145,16 @@ func TestNoFalseAlarm(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	code, out := text(t, "-matrix", matrices+"poisson3d-20.mtx.gz", "-compare")
+	prints(t, []string{"-matrix", matrices + "poisson3d-20.mtx.gz", "-compare"},
+		"poisson3d-20: 8000 rows", "rank 3, after iteration 40", "| fault-free |", "| none", "| restart", "| rollback")
+}
+
+// prints checks that the program converges and prints these texts.
+func prints(t *testing.T, args []string, wants ...string) {
+	t.Helper()
+	code, out := text(t, args...)
 	require.Equal(t, exitConverged, code)
-	for _, want := range []string{"poisson3d-20: 8000 rows", "rank 3, after iteration 40", "| fault-free |", "| none", "| restart", "| rollback"} {
+	for _, want := range wants {
 		require.Contains(t, out, want)
 	}
 }

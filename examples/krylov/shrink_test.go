@@ -232,9 +232,7 @@ func TestAllDie(t *testing.T) {
 
 func TestShrinkText(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	code, out := text(t, "-inject", "rank=3,iter=40,kind=die", "-recovery", "shrink")
-	require.Equal(t, exitConverged, code)
-	for _, want := range []string{
+	prints(t, append(deaths("iter=40", 3), "-recovery", "shrink"),
 		"fault       rank 3, after iteration 40: its process died",
 		"died        rank 3, with 40 iterations done",
 		"told        the other 7 ranks",
@@ -242,10 +240,7 @@ func TestShrinkText(t *testing.T) {
 		"2041 rows of 16384 were lost",
 		"interpolated from the survivors'",
 		"recovery    the survivors began a new Krylov space from the iterate of iteration 40",
-		"converged   ",
-	} {
-		require.Contains(t, out, want)
-	}
+		"converged   ")
 }
 
 func TestNeedsULFM(t *testing.T) {
