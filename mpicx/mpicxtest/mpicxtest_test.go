@@ -32,10 +32,7 @@ var failing = map[string]struct {
 	want  []string
 }{
 	"deadlock": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Dup().MustGet(ctx)
 		switch world.Rank() {
 		case 0:
 			return mpicx.Recv(world, []int{0}, 2, 77).Wait(ctx)
@@ -235,7 +232,7 @@ func TestFailures(t *testing.T) {
 			require.Equal(t, strings.Contains(all, "deadlock"), strings.Contains(text, "deadlock"), text)
 			require.Equal(t, strings.Count(all, ": nobody has "), strings.Count(text, ": nobody has "), text)
 			require.NotContains(t, text, "\npanic: ")
-			require.Equal(t, 2, strings.Count(text, "--- FAIL"), text) // it, and what it is a part of
+			require.Equal(t, 2, strings.Count(text, "--- FAIL"), text) // the subtest, and TestFailures itself
 		})
 	}
 }
@@ -247,9 +244,7 @@ func TestTimers(t *testing.T) {
 			if world.Rank() == i%3 {
 				time.Sleep(20 * 24 * time.Hour)
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			world.Barrier().MustWait(ctx)
 		}
 		return nil
 	})
