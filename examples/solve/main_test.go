@@ -42,15 +42,15 @@ func iterations(t *testing.T, text string) string {
 	return n
 }
 
-// A moment is when a rank strikes: after so many iterations.
+// A moment is when a rank fails: after so many iterations.
 type moment struct{ iterations, rank int }
 
-// strikes has ranks return an error at the moments, or die if it is nil, each once.
-func strikes(err error, at ...moment) func(*mpicx.Comm, int) error {
-	var struck sync.Map
+// failures has ranks return an error at the moments, or die if it is nil, each once.
+func failures(err error, at ...moment) func(*mpicx.Comm, int) error {
+	var past sync.Map
 	return func(comm *mpicx.Comm, iterations int) error {
 		now := moment{iterations, comm.Rank()}
-		if _, again := struck.LoadOrStore(now, true); again || !slices.Contains(at, now) {
+		if _, again := past.LoadOrStore(now, true); again || !slices.Contains(at, now) {
 			return nil
 		}
 		if err == nil {
@@ -67,25 +67,25 @@ func TestGoesOn(t *testing.T) {
 	want := iterations(t, text)
 	for _, test := range []struct {
 		name    string
-		strike  func(*mpicx.Comm, int) error
+		fails   func(*mpicx.Comm, int) error
 		expect  string // a regular expression: a checkpoint may not have been complete yet
 		ulfm    bool
 		respawn bool
 	}{
-		{"error", strikes(errors.New("no table"), moment{27, 2}),
+		{"error", failures(errors.New("no table"), moment{27, 2}),
 			`attempt 1 on 5 ranks, after: mpicx: error propagated from rank 2: no table\n8000 rows on 5 ranks, from iteration [12]0`, false, false},
-		{"death", strikes(nil, moment{27, 2}), "8000 rows on 5 ranks, from iteration [12]0", true, false},
-		{"death of the first", strikes(nil, moment{27, 0}), "8000 rows on 5 ranks, from iteration [12]0", true, false},
-		{"more deaths than spares", strikes(nil, moment{17, 1}, moment{37, 3}), "8000 rows on 4 ranks, from iteration [123]0", true, false},
-		{"death before the first checkpoint", strikes(nil, moment{5, 4}), "8000 rows on 5 ranks, from iteration 0\n.*\n8000 rows on 5 ranks, from iteration 0", true, false},
-		{"deaths of neighbours at once", strikes(nil, moment{27, 1}, moment{27, 2}), "attempt 1", true, false},
-		{"more deaths than spares, with fresh ranks", strikes(nil, moment{17, 0}, moment{17, 1}, moment{37, 0}, moment{37, 3}), `attempt 2 on 5 ranks`, true, true},
+		{"death", failures(nil, moment{27, 2}), "8000 rows on 5 ranks, from iteration [12]0", true, false},
+		{"death of the first", failures(nil, moment{27, 0}), "8000 rows on 5 ranks, from iteration [12]0", true, false},
+		{"more deaths than spares", failures(nil, moment{17, 1}, moment{37, 3}), "8000 rows on 4 ranks, from iteration [123]0", true, false},
+		{"death before the first checkpoint", failures(nil, moment{5, 4}), "8000 rows on 5 ranks, from iteration 0\n.*\n8000 rows on 5 ranks, from iteration 0", true, false},
+		{"deaths of neighbours at once", failures(nil, moment{27, 1}, moment{27, 2}), "attempt 1", true, false},
+		{"more deaths than spares, with fresh ranks", failures(nil, moment{17, 0}, moment{17, 1}, moment{37, 0}, moment{37, 3}), `attempt 2 on 5 ranks`, true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.ulfm && mpicx.Backend != "ulfm" {
 				t.Skip("needs a build with -tags ulfm")
 			}
-			text, err := solve(t, test.respawn, test.strike)
+			text, err := solve(t, test.respawn, test.fails)
 			require.NoError(t, err, text)
 			require.Regexp(t, test.expect, text)
 			require.Equal(t, want, iterations(t, text), text)
