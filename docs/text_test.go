@@ -75,6 +75,20 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// Each term of the glossary has one row.
+func TestGlossary(t *testing.T) {
+	rows := make(map[string]bool)
+	for _, line := range prose(t, "glossary.md") {
+		if term, ok := strings.CutPrefix(line, "| **"); ok {
+			term, _, _ = strings.Cut(term, "**")
+			require.False(t, rows[term], term)
+			rows[term] = true
+			require.Equal(t, 5, strings.Count(line, "|"), line)
+		}
+	}
+	require.NotEmpty(t, rows)
+}
+
 // The map names each file of package mpicx, and no other.
 func TestMapOfFiles(t *testing.T) {
 	text, err := os.ReadFile("ARCHITECTURE.md")
@@ -117,23 +131,12 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// commentsOf returns the lines of a Go file that are comments, but for lists and blocks of code.
-func commentsOf(t *testing.T, path string) (comments []string) {
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\n")
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "// "); ok && !strings.HasPrefix(text, " ") {
-			comments = append(comments, line)
-		}
-	}
-	return comments
-}
-
-// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences. "Who" without a noun
-// before it, and "goes on" for what continues, are the beginnings of sentences that nobody can read aloud.
+// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences, but
+// for lists and blocks of code. "Who" without a noun before it, and "goes on" for what continues, are
+// the beginnings of sentences that nobody can read aloud.
 func TestComments(t *testing.T) {
 	banned := regexp.MustCompile(`(?://|[.:;]) Who [a-z]|\b(?:go|goes|going|went) on\b|\bthose that\b.*\bthose that\b`)
+	comment := regexp.MustCompile(`(?m)^[ \t]*// \S.*$`)
 	for _, dir := range []string{"blackchannel", "future", "internal", "mpicx", "ulfmbackend"} {
 		require.NoError(t, filepath.WalkDir("../"+dir, func(path string, d fs.DirEntry, err error) error {
 			switch {
@@ -144,11 +147,13 @@ func TestComments(t *testing.T) {
 			case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 				return nil
 			}
-			for _, c := range commentsOf(t, path) {
+			text, err := os.ReadFile(path)
+			for _, c := range comment.FindAllString(string(text), -1) {
+				c = strings.ReplaceAll(c, "\t", "    ")
 				require.NotRegexpf(t, banned, c, "%s", path)
-				require.LessOrEqualf(t, utf8.RuneCountInString(strings.ReplaceAll(c, "\t", "    ")), 100, "%s: %s", path, c)
+				require.LessOrEqualf(t, utf8.RuneCountInString(c), 100, "%s: %s", path, c)
 			}
-			return nil
+			return err
 		}))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,14 +24,13 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write into the chapters what their programs print")
 
-// A block is a fenced block of a chapter. One below a line that is only a link is an excerpt of that file. One
-// of language console has commands, after "$ ", and what they print. Where a test has to do more, the line
-// before says what:
+// A block is a fenced block of a chapter. One below a line that is only a link is an excerpt of
+// that file. One of language console has commands, after "$ ", and what they print. Where a test
+// has to do more, the line before says what:
 //
 //	<!-- run: d=$(mktemp -d) && go build -o $d … -->
 //	<!-- run-if mpirun: mpirun … -->                              where there is a command mpirun
 type block struct {
-	chapter    string
 	file       string // of an excerpt
 	needs      string // the command without which a test skips the block
 	what       string // the command that a test runs
@@ -39,17 +38,22 @@ type block struct {
 	lines      []string
 }
 
+type chapter struct {
+	path   string
+	lines  []string
+	blocks []block
+}
+
 var (
 	isLink = regexp.MustCompile(`^\[[^]]+\]\(([^)#]+)\)$`)
 	isRun  = regexp.MustCompile(`^<!-- run(?:-if (\S+?))?: (.+) -->$`)
 )
 
-// blocksOf returns the blocks of a chapter.
-func blocksOf(t *testing.T, chapter string, lines []string) []block {
-	var blocks []block
+// findBlocks finds the blocks of a chapter.
+func (c *chapter) findBlocks(t *testing.T) {
 	fence, count := -1, 0
-	for i, line := range lines {
-		if strings.HasPrefix(line, "<!--") || isLink.MatchString(line) || line == "```console" && !strings.HasPrefix(lines[i-1], "<!--") {
+	for i, line := range c.lines {
+		if strings.HasPrefix(line, "<!--") || isLink.MatchString(line) || line == "```console" && !strings.HasPrefix(c.lines[i-1], "<!--") {
 			count++
 		}
 		switch {
@@ -57,29 +61,33 @@ func blocksOf(t *testing.T, chapter string, lines []string) []block {
 		case fence < 0:
 			fence = i
 		default:
-			b := block{chapter: chapter, first: fence + 1, end: i}
-			before := lines[max(fence-1, 0)]
-			var commands []string
-			for lines[fence] == "```console" && strings.HasPrefix(lines[b.first], "$ ") {
-				commands = append(commands, strings.TrimPrefix(lines[b.first], "$ "))
-				b.first++
-			}
-			b.lines, b.what = lines[b.first:i], strings.Join(commands, " && ")
-			if m := isRun.FindStringSubmatch(before); m != nil {
-				b.needs, b.what = m[1], m[2]
-			}
-			if m := isLink.FindStringSubmatch(before); m != nil {
-				b.file = filepath.Join(filepath.Dir(chapter), m[1])
-			}
-			if b.what != "" || b.file != "" {
-				blocks = append(blocks, b)
+			if b := c.block(fence, i); b.what != "" || b.file != "" {
+				c.blocks = append(c.blocks, b)
 			}
 			fence = -1
 		}
 	}
-	require.Negative(t, fence, "%s: a block without an end", chapter)
-	require.Len(t, blocks, count, "%s: a comment or a link that is not before a fence, or a console without a command", chapter)
-	return blocks
+	require.Negative(t, fence, "%s: a block without an end", c.path)
+	require.Len(t, c.blocks, count, "%s: a comment or a link that is not before a fence, or a console without a command", c.path)
+}
+
+// block returns the block between two fences.
+func (c *chapter) block(fence, end int) block {
+	b := block{first: fence + 1, end: end}
+	var commands []string
+	for c.lines[fence] == "```console" && strings.HasPrefix(c.lines[b.first], "$ ") {
+		commands = append(commands, strings.TrimPrefix(c.lines[b.first], "$ "))
+		b.first++
+	}
+	b.lines, b.what = slices.Clone(c.lines[b.first:end]), strings.Join(commands, " && ")
+	before := c.lines[max(fence-1, 0)]
+	if m := isRun.FindStringSubmatch(before); m != nil {
+		b.needs, b.what = m[1], m[2]
+	}
+	if m := isLink.FindStringSubmatch(before); m != nil {
+		b.file = filepath.Join(filepath.Dir(c.path), m[1])
+	}
+	return b
 }
 
 // status is the exit status that the output of a block says.
@@ -90,39 +98,22 @@ func (b block) status() int {
 	return 0
 }
 
-// What the chapters show of programs is in the programs, and what they print is what the
-// chapters say. `go test ./docs/guide -rewrite` writes outputs that differ into the chapters:
-// read them before you commit them.
+// The chapters show what is in the programs, and what these print. `go test ./docs/guide -rewrite`
+// writes outputs that differ into the chapters: read them before you commit them.
 func TestChapters(t *testing.T) {
 	chapters, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	require.NotEmpty(t, chapters)
-	chapters = append(chapters, filepath.Join("..", "..", "README.md"))
 	shown := make(map[string]bool)
-	for _, chapter := range chapters {
-		lines := readLines(t, chapter)
-		blocks := blocksOf(t, chapter, lines)
-		for _, b := range blocks {
+	for _, path := range append(chapters, filepath.Join("..", "..", "README.md")) {
+		c := &chapter{path: path, lines: readLines(t, path)}
+		c.findBlocks(t)
+		for _, b := range c.blocks {
 			shown[strings.TrimPrefix(filepath.ToSlash(b.file), "../../docs/guide/")] = true // the README names it from the root
 		}
-		t.Run(strings.TrimSuffix(filepath.Base(chapter), ".md"), func(t *testing.T) {
-			for i := len(blocks) - 1; i >= 0; i-- { // from the last one, so that line numbers stay right
-				b := blocks[i]
-				t.Run(fmt.Sprintf("line %d", b.first), func(t *testing.T) {
-					if b.file != "" {
-						require.True(t, contains(readLines(t, b.file), b.lines),
-							"%s:%d: %s has no such lines:\n%s", chapter, b.first, b.file, strings.Join(b.lines, "\n"))
-						return
-					}
-					printed, same := b.run(t)
-					if !matches(b.lines, printed) && *rewrite {
-						lines = append(lines[:b.first:b.first], append(printed, lines[b.end:]...)...)
-						require.NoError(t, os.WriteFile(chapter, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
-						return
-					}
-					require.True(t, same, "%s:%d has\n%s\n\n%s printed\n%s", chapter, b.first,
-						strings.Join(b.lines, "\n"), b.what, strings.Join(printed, "\n"))
-				})
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
+			for _, b := range slices.Backward(c.blocks) { // from the last one, so that line numbers stay right
+				t.Run(fmt.Sprintf("line %d", b.first), func(t *testing.T) { c.check(t, b) })
 			}
 		})
 	}
@@ -133,6 +124,22 @@ func TestChapters(t *testing.T) {
 	for _, p := range append(programs, more...) {
 		require.True(t, shown[filepath.ToSlash(p)], "%s is in no chapter", p)
 	}
+}
+
+// check checks one block, or writes into the chapter what its command prints.
+func (c *chapter) check(t *testing.T, b block) {
+	has := strings.Join(b.lines, "\n")
+	if b.file != "" {
+		require.True(t, contains(readLines(t, b.file), b.lines), "%s:%d: %s has no such lines:\n%s", c.path, b.first, b.file, has)
+		return
+	}
+	printed, same := b.run(t)
+	if *rewrite && !matches(b.lines, printed) {
+		c.lines = slices.Replace(c.lines, b.first, b.end, printed...)
+		require.NoError(t, os.WriteFile(c.path, []byte(strings.Join(c.lines, "\n")+"\n"), 0o644))
+		return
+	}
+	require.True(t, same, "%s:%d has\n%s\n\n%s printed\n%s", c.path, b.first, has, b.what, strings.Join(printed, "\n"))
 }
 
 // run returns the lines that the block's command prints, in the root of the repository, and whether
@@ -153,7 +160,7 @@ func (b block) run(t *testing.T) (printed []string, same bool) {
 		if status == b.status() && matches(b.lines, printed) {
 			return printed, true
 		}
-		t.Logf("%s:%d: %s ended with status %d, expected %d, and printed\n%s", b.chapter, b.first, b.what, status, b.status(), strings.Join(printed, "\n"))
+		t.Logf("line %d: %s ended with status %d, expected %d, and printed\n%s", b.first, b.what, status, b.status(), strings.Join(printed, "\n"))
 	}
 	return printed, false
 }
@@ -257,28 +264,5 @@ func TestMatches(t *testing.T) {
 		{"d", false},
 	} {
 		require.Equal(t, c.in, contains(strings.Split("a\n\tb {\n\n\t\tc\n\t}\nz", "\n"), strings.Split(c.excerpt, "\n")), "%q", c.excerpt)
-	}
-}
-
-// The chapters are read as plain text, too, and what they link to is there.
-func TestTexts(t *testing.T) {
-	chapters, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
-	for _, chapter := range chapters {
-		inBlock := false
-		for i, line := range readLines(t, chapter) {
-			if strings.HasPrefix(line, "```") {
-				inBlock = !inBlock
-			}
-			if inBlock || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "![") || strings.HasPrefix(line, "<!--") {
-				continue
-			}
-			require.LessOrEqual(t, utf8.RuneCountInString(line), 120, "%s:%d", chapter, i+1)
-			for _, m := range link.FindAllStringSubmatch(line, -1) {
-				_, err := os.Stat(filepath.FromSlash(m[1]))
-				require.NoError(t, err, "%s:%d", chapter, i+1)
-			}
-		}
 	}
 }

@@ -29,8 +29,20 @@ func TestModuleOfYourOwn(t *testing.T) {
 		"for chapter in ../go-mpicx/docs/guide/0*/; do cp -R $chapter .; done",
 		"go mod tidy",
 		"go vet ./..."), "\n")
-	// The clone is this one, under its own path: what other tests have compiled of it is not compiled again.
-	sh(t, t.TempDir(), strings.ReplaceAll(script, "../go-mpicx", clone))
+	// The clone is this one, under its own path: what other tests have compiled is not compiled again.
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", strings.ReplaceAll(script, "../go-mpicx", clone))
+	cmd.Dir = t.TempDir()
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "MPICX_") && !strings.HasPrefix(v, "GOFLAGS=") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "PWD="+cmd.Dir, "GOPROXY=off", "GOSUMDB=off", "GOWORK=off") // no network
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "module lookup disabled by GOPROXY=off") {
+		t.Skipf("the module cache lacks a module: %s", out)
+	}
+	require.NoError(t, err, "%s", out)
 }
 
 // toType returns the lines of the blocks of shell commands in the part of a text about a module of
@@ -49,22 +61,4 @@ func toType(t *testing.T, text string) (lines []string) {
 	}
 	require.NotEmpty(t, lines, text)
 	return lines
-}
-
-// sh runs a script in a directory, without a network. It skips the test where the module cache
-// lacks a module that the script needs.
-func sh(t *testing.T, dir, script string) {
-	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", script)
-	cmd.Dir = dir
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "MPICX_") && !strings.HasPrefix(v, "GOFLAGS=") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
-	cmd.Env = append(cmd.Env, "PWD="+dir, "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
-	out, err := cmd.CombinedOutput()
-	if strings.Contains(string(out), "module lookup disabled by GOPROXY=off") {
-		t.Skipf("the module cache lacks a module: %s", out)
-	}
-	require.NoError(t, err, "%s", out)
 }

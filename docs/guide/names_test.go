@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -47,48 +48,42 @@ func TestNames(t *testing.T) {
 func declared(t *testing.T, file string, names map[string]bool) {
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	require.NoError(t, err)
-	for _, d := range f.Decls {
-		switch d := d.(type) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
 		case *ast.FuncDecl:
 			of := f.Name.Name
-			if d.Recv != nil {
-				of = receiver(d.Recv.List[0].Type)
+			if n.Recv != nil {
+				of = typeName(n.Recv.List[0].Type)
 			}
-			names[of+"."+d.Name.Name] = true
-		case *ast.GenDecl:
-			for _, s := range d.Specs {
-				switch s := s.(type) {
-				case *ast.ValueSpec:
-					for _, n := range s.Names {
-						names[f.Name.Name+"."+n.Name] = true
-					}
-				case *ast.TypeSpec:
-					names[f.Name.Name+"."+s.Name.Name] = true
-					if st, ok := s.Type.(*ast.StructType); ok {
-						for _, field := range st.Fields.List {
-							for _, n := range field.Names {
-								names[s.Name.Name+"."+n.Name] = true
-							}
-							if field.Names == nil { // embedded
-								names[s.Name.Name+"."+receiver(field.Type)] = true
-							}
-						}
-					}
-				}
+			names[of+"."+n.Name.Name] = true
+			return false
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				names[f.Name.Name+"."+name.Name] = true
 			}
+		case *ast.TypeSpec:
+			names[f.Name.Name+"."+n.Name.Name] = true
+			if s, ok := n.Type.(*ast.StructType); ok {
+				fields(n.Name.Name, s, names)
+			}
+		}
+		return true
+	})
+}
+
+func fields(of string, s *ast.StructType, names map[string]bool) {
+	for _, field := range s.Fields.List {
+		for _, name := range field.Names {
+			names[of+"."+name.Name] = true
+		}
+		if field.Names == nil { // embedded
+			names[of+"."+typeName(field.Type)] = true
 		}
 	}
 }
 
-// receiver returns the name of the type of a method or of an embedded field.
-func receiver(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return receiver(e.X)
-	case *ast.IndexExpr:
-		return receiver(e.X)
-	case *ast.Ident:
-		return e.Name
-	}
-	return ""
+// typeName returns the name of the type of a method or of an embedded field.
+func typeName(e ast.Expr) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(types.ExprString(e), "*"), "[")
+	return name
 }

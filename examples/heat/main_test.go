@@ -1,12 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,20 +20,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // heat runs the example and returns what it printed.
 func heat(t *testing.T, c *config) (string, error) {
 	t.Helper()
-	r, w, err := os.Pipe()
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, err)
-	stdout := os.Stdout
-	os.Stdout = w
-	printed := make(chan string)
-	go func() {
-		text, _ := io.ReadAll(r)
-		printed <- string(text)
-	}()
+	defer func(stdout *os.File) { os.Stdout = stdout }(os.Stdout)
+	os.Stdout = out
 	c.cells, c.steps, c.every = 30, 60, 10
-	err = c.run(context.Background())
-	os.Stdout = stdout
-	require.NoError(t, w.Close())
-	return <-printed, err
+	err = c.run(t.Context())
+	require.NoError(t, out.Close())
+	text, readErr := os.ReadFile(out.Name())
+	require.NoError(t, readErr)
+	return string(text), err
 }
 
 // checksum returns the end of the last line.
@@ -45,24 +40,20 @@ func checksum(t *testing.T, text string) string {
 	return sum
 }
 
-// once calls strike at each of the ranks, the first time that the rank has done that many steps.
-func once(at int, strike func(*mpicx.Comm) error, ranks ...int) func(*mpicx.Comm, int) error {
-	struck := make([]atomic.Bool, 16)
-	return func(comm *mpicx.Comm, step int) error {
-		for _, r := range ranks {
-			if step == at && comm.Rank() == r && !struck[r].Swap(true) {
-				return strike(comm)
-			}
+// A moment is when a rank dies: after so many steps.
+type moment struct{ steps, rank int }
+
+// deaths has ranks die at the moments, each once.
+func deaths(at ...moment) func(*mpicx.Comm, int) error {
+	var past sync.Map
+	return func(comm *mpicx.Comm, steps int) error {
+		now := moment{steps, comm.Rank()}
+		if _, again := past.LoadOrStore(now, true); !again && slices.Contains(at, now) {
+			inject.Die(comm)
 		}
 		return nil
 	}
 }
-
-func twice(first, second func(*mpicx.Comm, int) error) func(*mpicx.Comm, int) error {
-	return func(comm *mpicx.Comm, step int) error { return errors.Join(first(comm, step), second(comm, step)) }
-}
-
-func die(comm *mpicx.Comm) error { inject.Die(comm); return nil }
 
 // For any number of ranks and any failures, each cell ends as on one rank.
 func TestGoesOn(t *testing.T) {
@@ -79,12 +70,12 @@ func TestGoesOn(t *testing.T) {
 		{"undisturbed", config{ranks: 6}, "30×30 cells on 3×2 ranks, from step 0\n60 steps on 6 ranks", false},
 		{"error", config{ranks: 4, fail: 27}, `attempt 1, after: mpicx: error propagated from rank 3: injected in step 27\n30×30 cells on 2×2 ranks, from step [12]0`, false},
 		{"death", config{ranks: 4, spares: 1, fail: 27, die: true}, "on 2×2 ranks, from step [12]0\n60 steps", true},
-		{"death of the first", config{ranks: 4, spares: 1, observe: once(27, die, 0)}, "on 2×2 ranks, from step [12]0\n60 steps", true},
-		{"more deaths than ranks, with fresh ranks", config{ranks: 2, respawn: true, observe: twice(once(17, die, 0), twice(once(37, die, 1), once(55, die, 1)))}, "on 2×1 ranks, from step [1-5]0\n60 steps", true},
+		{"death of the first", config{ranks: 4, spares: 1, observe: deaths(moment{27, 0})}, "on 2×2 ranks, from step [12]0\n60 steps", true},
+		{"more deaths than ranks, with fresh ranks", config{ranks: 2, respawn: true, observe: deaths(moment{17, 0}, moment{37, 1}, moment{55, 1})}, "on 2×1 ranks, from step [1-5]0\n60 steps", true},
 		{"no spare", config{ranks: 6, fail: 27, die: true}, "on 5×1 ranks, from step [12]0\n60 steps", true},
-		{"deaths one after the other", config{ranks: 6, spares: 1, observe: twice(once(17, die, 1), once(37, die, 3))}, "on 5×1 ranks, from step [123]0\n60 steps", true},
-		{"death before the first checkpoint", config{ranks: 4, spares: 1, observe: once(5, die, 2)}, "from step 0\n.*\n.*from step 0\n60 steps", true},
-		{"deaths of neighbours at once", config{ranks: 5, spares: 2, observe: once(27, die, 1, 2)}, "attempt 1", true},
+		{"deaths one after the other", config{ranks: 6, spares: 1, observe: deaths(moment{17, 1}, moment{37, 3})}, "on 5×1 ranks, from step [123]0\n60 steps", true},
+		{"death before the first checkpoint", config{ranks: 4, spares: 1, observe: deaths(moment{5, 2})}, "from step 0\n.*\n.*from step 0\n60 steps", true},
+		{"deaths of neighbours at once", config{ranks: 5, spares: 2, observe: deaths(moment{27, 1}, moment{27, 2})}, "attempt 1", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.ulfm && mpicx.Backend != "ulfm" {
@@ -100,7 +91,7 @@ func TestGoesOn(t *testing.T) {
 
 func TestTooFewCells(t *testing.T) {
 	c := &config{ranks: 5, cells: 3, steps: 1, every: 1}
-	err := c.run(context.Background())
+	err := c.run(t.Context())
 	require.ErrorContains(t, err, "3 cells in each direction, expected one for each of 5 ranks at least")
 	require.ErrorContains(t, err, "given up after 1 attempts")
 }

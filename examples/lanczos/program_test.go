@@ -20,7 +20,7 @@ var small = []string{"-size", "24x20", "-disorder", "1", "-iterations", "300", "
 func solved(t *testing.T, args ...string) *result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, run(t.Context(), append(small[:len(small):len(small)], args...), &stdout, &stderr), "%s", &stderr)
+	require.Zero(t, run(t.Context(), slices.Concat(small, args), &stdout, &stderr), "%s", &stderr)
 	r := new(result)
 	require.NoError(t, json.Unmarshal(stdout.Bytes(), r))
 	return r
@@ -34,84 +34,59 @@ func TestWithoutFailures(t *testing.T) {
 	require.Zero(t, r.Seconds.Redoing)
 }
 
-// For any deaths at any time, the eigenvalues are those of an undisturbed run.
+// For any deaths at any time, the eigenvalues are those of an undisturbed run. Spares take the
+// places of the dead or, with -respawn, fresh ranks. Without, the others continue with fewer ranks.
 func TestEigenvaluesAfterFailures(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	undisturbed := solved(t, "-ranks", "6")
 	for _, c := range []struct {
 		name, args string
-		replaced   []int
+		replaced   []int // nil: fewer ranks continue
 	}{
-		{"one", "-kill 3@120", []int{3}},
-		{"before the first checkpoint", "-kill 0@20", []int{0}},
-		{"two", "-kill 3@120 -kill 0@220", []int{0, 3}},
-		{"three", "-kill 3@75 -kill 0@149 -kill 5@299", []int{0, 3, 5}},
-		{"three in the same place", "-kill 2@75 -kill 2@76 -kill 2@260", []int{2}},
-		{"three at once", "-kill 1@130 -kill 3@130 -kill 5@130", []int{1, 3, 5}},
-		{"a rank and its partner", "-kill 2@130 -kill 3@130", []int{2, 3}},
-		{"three at once, with Reed-Solomon codes", "-store rs -copies 3 -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
-		{"three at once, with files", "-store dir -dir " + filepath.ToSlash(t.TempDir()) + " -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
-		{"without checkpoints", "-checkpoint 0 -kill 4@290", []int{4}},
+		{"one", "-spares 3 -kill 3@120", []int{3}},
+		{"before the first checkpoint", "-spares 3 -kill 0@20", []int{0}},
+		{"two", "-spares 3 -kill 3@120 -kill 0@220", []int{0, 3}},
+		{"three", "-spares 3 -kill 3@75 -kill 0@149 -kill 5@299", []int{0, 3, 5}},
+		{"three in the same place", "-spares 3 -kill 2@75 -kill 2@76 -kill 2@260", []int{2}},
+		{"three at once", "-spares 3 -kill 1@130 -kill 3@130 -kill 5@130", []int{1, 3, 5}},
+		{"a rank and its partner", "-spares 3 -kill 2@130 -kill 3@130", []int{2, 3}},
+		{"three at once, with Reed-Solomon codes", "-spares 3 -store rs -copies 3 -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
+		{"three at once, with files", "-spares 3 -store dir -dir " + filepath.ToSlash(t.TempDir()) + " -kill 0@130 -kill 1@130 -kill 2@130", []int{0, 1, 2}},
+		{"without checkpoints", "-spares 3 -checkpoint 0 -kill 4@290", []int{4}},
+		{"fresh ranks, more than there are", "-respawn -kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@290 -kill 3@299", []int{0, 1, 2, 3}},
+		{"fresh ranks, with Reed-Solomon codes", "-respawn -store rs -kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@290 -kill 3@299", []int{0, 1, 2, 3}},
+		{"no spare", "-kill 3@120", nil},
+		{"no spare before the first checkpoint", "-kill 3@20", nil},
+		{"too few spares", "-spares 1 -kill 3@120 -kill 0@220", nil},
+		{"too few spares, and one more death", "-spares 1 -kill 3@120 -kill 0@220 -kill 5@220 -kill 1@290", nil},
+		{"too few spares for three at once", "-spares 2 -kill 0@120 -kill 2@120 -kill 4@120", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := solved(t, append([]string{"-ranks", "6", "-spares", "3"}, strings.Fields(c.args)...)...)
+			r := solved(t, append([]string{"-ranks", "6"}, strings.Fields(c.args)...)...)
 			require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
-			require.Equal(t, c.replaced, r.Replaced)
+			if c.replaced != nil {
+				require.Equal(t, c.replaced, r.Replaced)
+			}
+			require.Equal(t, c.replaced == nil, len(r.Gone) > 0)
+			require.Equal(t, 6-len(r.Gone), r.Ranks)
 			require.Equal(t, 300, r.Iterations)
 			require.Positive(t, r.Seconds.Redoing)
 		})
 	}
 }
 
-// A job continues from an earlier job's files, if the problem is the same.
+// A job continues from an earlier job's files, if the problem is the same, also with a different
+// division of the rows.
 func TestFilesOfAnEarlierJob(t *testing.T) {
-	dir := filepath.ToSlash(t.TempDir())
+	files := []string{"-store", "dir", "-dir", filepath.ToSlash(t.TempDir())}
+	undisturbed := solved(t, "-ranks", "3").Eigenvalues
+	solved(t, append(files, "-ranks", "3", "-iterations", "120")...)
+	require.Equal(t, undisturbed, solved(t, append(files, "-ranks", "3")...).Eigenvalues)
 	var stdout, stderr bytes.Buffer
-	earlier := append(small[:len(small):len(small)], "-ranks", "3", "-store", "dir", "-dir", dir)
-	require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-iterations", "120"), &stdout, &stderr), "%s", &stderr)
-	require.Equal(t, solved(t, "-ranks", "3").Eigenvalues, solved(t, "-ranks", "3", "-store", "dir", "-dir", dir).Eigenvalues)
-	require.Equal(t, 1, run(t.Context(), append(earlier, "-seed", "7"), &stdout, &stderr))
+	require.Equal(t, 1, run(t.Context(), slices.Concat(small, files, []string{"-ranks", "3", "-seed", "7"}), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "expected {Width:24 Height:20 Open:false Disorder:1 Seed:7}")
-	for _, ranks := range []string{"1", "2", "7"} { // with a different division of the rows
-		stdout.Reset()
-		require.Zero(t, run(t.Context(), append(earlier[:len(earlier):len(earlier)], "-ranks", ranks), &stdout, &stderr), "%s", &stderr)
-		r := new(result)
-		require.NoError(t, json.Unmarshal(stdout.Bytes(), r))
-		require.InDeltaSlice(t, solved(t, "-ranks", "3").Eigenvalues, r.Eigenvalues, 1e-10)
-	}
-}
-
-// When there are no more spares, the others continue without replacements.
-func TestFewerRanks(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	undisturbed := solved(t, "-ranks", "6")
-	for _, c := range []struct {
-		spares, kills string
-		gone          []int
-	}{
-		{"0", "-kill 3@120", []int{3}},
-		{"0", "-kill 3@20", []int{3}},
-		{"1", "-kill 3@120 -kill 0@220", []int{0}},
-		{"1", "-kill 3@120 -kill 0@220 -kill 5@220 -kill 1@290", []int{0, 1, 5}},
-		{"2", "-kill 0@120 -kill 2@120 -kill 4@120", []int{0, 2, 4}},
-	} {
-		t.Run(c.spares+" "+c.kills, func(t *testing.T) {
-			r := solved(t, append([]string{"-ranks", "6", "-spares", c.spares}, strings.Fields(c.kills)...)...)
-			require.InDeltaSlice(t, undisturbed.Eigenvalues, r.Eigenvalues, 1e-10)
-			require.Equal(t, 6-len(r.Gone), r.Ranks)
-			t.Log(r.Ranks, r.Gone, r.Replaced)
-		})
-	}
-}
-
-// Fresh ranks take the places of more ranks than there were at the beginning.
-func TestFreshRanks(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	kills := strings.Fields("-kill 0@60 -kill 1@110 -kill 2@160 -kill 0@210 -kill 1@260 -kill 2@299")
-	for _, c := range []string{"-store partner", "-store rs"} {
-		r := solved(t, slices.Concat([]string{"-ranks", "3", "-respawn"}, strings.Fields(c), kills)...)
-		require.InDeltaSlice(t, solved(t, "-ranks", "3").Eigenvalues, r.Eigenvalues, 1e-10)
-		require.Equal(t, []int{0, 1, 2}, r.Replaced)
+	for _, ranks := range []string{"1", "2", "7"} {
+		require.InDeltaSlice(t, undisturbed, solved(t, append(files, "-ranks", ranks)...).Eigenvalues, 1e-10)
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"go/build"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -112,16 +113,12 @@ type (
 	received[T any] = future.Future[mpicx.Received[T]]
 )
 
-// buffers is what operations on buffers promise, for each element type.
+// buffers is what operations on buffers promise, for each element type. What movers promises for
+// every type is not repeated.
 type buffers[T mpicx.Scalar] struct{}
 
 func (buffers[T]) promised() {
 	var (
-		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                       = mpicx.Send[T]
-		_ func(_ *mpicx.Comm, buf []T, dest, tag int) status                       = mpicx.Ssend[T]
-		_ func(_ *mpicx.Comm, buf []T, source, tag int) status                     = mpicx.Recv[T]
-		_ func(_ *mpicx.Comm, source, tag int) *future.Future[[]T]                 = mpicx.RecvSlice[T]
-		_ func(_ *mpicx.Comm, source, tag int) status                              = mpicx.Probe[T]
 		_ func(_ *mpicx.Comm, source, tag int) *received[[]T]                      = mpicx.RecvSliceStatus[T]
 		_ func(_ *mpicx.Comm, send []T, to, tag int, recv []T, from, t int) status = mpicx.Sendrecv[T, T]
 		_ func(_ *mpicx.Message, buf []T) status                                   = mpicx.Mrecv[T]
@@ -129,21 +126,15 @@ func (buffers[T]) promised() {
 		_ func(_ *mpicx.Comm, buf []T, dest, tag int) *mpicx.Persistent            = mpicx.SendInit[T]
 		_ func(_ *mpicx.Comm, buf []T, dest, tag int) *mpicx.Persistent            = mpicx.SsendInit[T]
 		_ func(_ *mpicx.Comm, buf []T, source, tag int) *mpicx.Persistent          = mpicx.RecvInit[T]
-		_ func(_ *mpicx.Comm, buf []T, root int) done                              = mpicx.Bcast[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op, root int) done          = mpicx.Reduce[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Allreduce[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Scan[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.Exscan[T]
 		_ func(_ *mpicx.Comm, send, recv []T, counts []int, op mpicx.Op) done      = mpicx.ReduceScatter[T]
 		_ func(_ *mpicx.Comm, send, recv []T, op mpicx.Op) done                    = mpicx.ReduceScatterBlock[T]
-		_ func(_ *mpicx.Comm, send, recv []T, root int) done                       = mpicx.Gather[T]
 		_ func(_ *mpicx.Comm, send, recv []T, counts []int, root int) done         = mpicx.Gatherv[T]
-		_ func(_ *mpicx.Comm, send, recv []T, root int) done                       = mpicx.Scatter[T]
 		_ func(_ *mpicx.Comm, send []T, counts []int, recv []T, root int) done     = mpicx.Scatterv[T]
-		_ func(_ *mpicx.Comm, send, recv []T) done                                 = mpicx.Allgather[T]
 		_ func(_ *mpicx.Comm, send, recv []T, counts []int) done                   = mpicx.Allgatherv[T]
-		_ func(_ *mpicx.Comm, send, recv []T) done                                 = mpicx.Alltoall[T]
-		_ func(_ *mpicx.Comm, send []T, sends []int, recv []T, recvs []int) done   = mpicx.Alltoallv[T]
 	)
 }
 
@@ -224,26 +215,18 @@ func TestScalars(t *testing.T) {
 // The build tags choose between these, and nothing else.
 func TestChoices(t *testing.T) {
 	const backend, transport = mpicx.Backend, mpicx.Transport
-	if backend != "blackchannel" && backend != "ulfm" {
-		t.Errorf("Backend is %q", backend)
-	}
-	if transport != "local" && transport != "mpi" {
-		t.Errorf("Transport is %q", transport)
-	}
+	require.Contains(t, []string{"blackchannel", "ulfm"}, backend)
+	require.Contains(t, []string{"local", "mpi"}, transport)
 }
 
 // These programs are a user's: they import nothing internal.
 func TestUsersImports(t *testing.T) {
 	p, err := build.ImportDir(".", 0)
-	if _, none := errors.AsType[*build.NoGoError](err); err != nil && !none {
-		t.Fatal(err)
+	if _, none := errors.AsType[*build.NoGoError](err); !none {
+		require.NoError(t, err)
 	}
-	if len(p.TestImports) == 0 {
-		t.Error("no imports found")
-	}
+	require.NotEmpty(t, p.TestImports)
 	for _, path := range p.TestImports {
-		if strings.Contains(path, "/internal/") {
-			t.Errorf("imports %s", path)
-		}
+		require.NotContains(t, path, "/internal/")
 	}
 }

@@ -36,23 +36,6 @@ func TestTrySendOfLongMessages(t *testing.T) {
 	require.False(t, c.TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
 }
 
-// Time never goes back, although ranks are busy when messages arrive.
-func TestTimeGoesOn(t *testing.T) {
-	const n = 8
-	w := New(Config{Ranks: n, Model: cluster})
-	for r := range n {
-		for k := range 10 {
-			w.At(time.Duration(w.rng.IntN(20000)), r, func() {
-				w.Compute(r, time.Duration(w.rng.IntN(3000)))
-				w.send(r, transport.Request{Peer: (r + k) % n, Tag: 1})
-			})
-		}
-	}
-	for last := time.Duration(0); w.Step(); last = w.Now() {
-		require.GreaterOrEqual(t, w.Now(), last)
-	}
-}
-
 // Under Random, what happens at one time happens in any order.
 func TestTies(t *testing.T) {
 	first := make(map[int]int)

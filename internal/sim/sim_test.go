@@ -145,36 +145,6 @@ func TestGapAndOccupancy(t *testing.T) {
 	}
 }
 
-// dissemination is the barrier of Hensgen, Finkel and Manber: in round k a rank sends to the one
-// 2^k above it.
-type dissemination struct{ payload, room []byte }
-
-func (d *dissemination) Step(k int, x *collective.Exchange) bool {
-	n := x.Size()
-	x.Recv((x.Rank()+n-1<<k)%n, d.room)
-	x.Send((x.Rank()+1<<k)%n, d.payload)
-	return 2<<k < n
-}
-
-func TestDisseminationTime(t *testing.T) {
-	run := func(late time.Duration, m LogGP) []time.Duration {
-		w := New(Config{Ranks: 4, Model: m})
-		w.At(0, 0, func() { w.Compute(0, late) })
-		return collect(t, w, 4, func(int) collective.Algorithm {
-			return &dissemination{make([]byte, 8), make([]byte, 8)}
-		})
-	}
-	m := LogGP{Latency: 1000, Overhead: 300, GapPerByte: 0.5}
-	round := time.Duration(300 + 1000 + 4 + 300)
-	require.Equal(t, []time.Duration{2 * round, 2 * round, 2 * round, 2 * round}, run(0, m))
-
-	// Rank 0 begins 5000 late. The messages of ranks 3 (round 0) and 2 (round 1) wait for it. It
-	// sends until 5300, takes rank 3's until 5600, sends until 5900, takes rank 2's until 6200.
-	// Rank 1 has rank 0's at 6604, sends until 6904, and already has rank 3's. So rank 2 has rank
-	// 0's at 5900+1004+300, and rank 3 has rank 1's at 6904+1004+300.
-	require.Equal(t, []time.Duration{6200, 6904, 7204, 8208}, run(5000, m))
-}
-
 func trace(t *testing.T, seed uint64, model Model) string {
 	var b bytes.Buffer
 	w := New(Config{Ranks: 20, Seed: seed, Model: model, Trace: &b, LoseInFlight: 0.9})

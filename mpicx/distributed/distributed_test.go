@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,8 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// Whoever has which rows before, in however many blocks.
+// Any rank may have any rows before, in any number of blocks, and parts of a vector for some of
+// them.
 func TestNew(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -92,10 +94,20 @@ func TestNew(t *testing.T) {
 		}
 		m, err := sparse.NewCSR(n, n, entries)
 		require.NoError(t, err)
-		blocks := make([][]distributed.Block, ranks)
+		blocks, parts := make([][]distributed.Block, ranks), make([][]distributed.Part, ranks)
+		values, missing := make([]float64, n), make([]bool, n)
 		for lo := 0; lo < n; {
 			hi := lo + 1 + random.IntN(n-lo)
 			r := random.IntN(ranks)
+			absent := random.IntN(2) == 0
+			for i := lo; i < hi; i++ {
+				if missing[i] = absent; !absent {
+					values[i] = float64(i)
+				}
+			}
+			if !absent {
+				parts[r] = append(parts[r], distributed.Part{First: lo, Values: values[lo:hi]})
+			}
 			blocks[r] = append(blocks[r], distributed.Block{First: lo, CSR: m.Slice(lo, hi)})
 			lo = hi
 		}
@@ -104,61 +116,33 @@ func TestNew(t *testing.T) {
 			mpicx.Throw(err)
 			assert.Equal(t, sparse.Partition(m.RowPtr, ranks), a.Offsets)
 			requireIs(t, ctx, m, a)
-
-			// And a vector, of which some elements are in no block.
-			var parts []distributed.Part
-			for i, b := range blocks[world.Rank()] {
-				if i%2 == 0 {
-					values := make([]float64, b.Rows)
-					for k := range values {
-						values[k] = float64(b.First + k)
-					}
-					parts = append(parts, distributed.Part{First: b.First, Values: values})
-				}
-			}
-			x, missing, err := a.Vector(ctx, parts...)
-			mpicx.Throw(err)
-			for k := range x {
-				if i := a.First() + k; given(blocks, i) {
-					assert.Equal(t, float64(i), x[k])
-					assert.False(t, missing[k])
-				} else {
-					assert.Zero(t, x[k])
-					assert.True(t, missing[k])
-				}
-			}
-			return nil
+			x, absent, err := a.Vector(ctx, parts[world.Rank()]...)
+			lo, hi := a.First(), a.First()+a.Rows()
+			assert.Equal(t, values[lo:hi], x)
+			assert.Equal(t, missing[lo:hi], absent)
+			return err
 		})
 	}
 }
 
-// given says whether the vector of TestNew has an element.
-func given(blocks [][]distributed.Block, i int) bool {
-	for _, of := range blocks {
-		for k, b := range of {
-			if b.First <= i && i < b.First+b.Rows {
-				return k%2 == 0
-			}
-		}
-	}
-	return false
+// fail checks that ranks get an error of what they do together.
+func fail(t *testing.T, ranks int, want string, do func(context.Context, *mpicx.Comm) error) {
+	t.Helper()
+	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.TryAll(ctx, func(ctx context.Context) error { return do(ctx, world) })
+		assert.ErrorContains(t, err, want)
+		return nil
+	})
 }
 
 // A rank whose part is not inside the vector gets an error, and no other rank panics.
 func TestVectorOutside(t *testing.T) {
 	for _, first := range []int{-1, 3, 1 << 30} {
-		mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
-			var a *distributed.Matrix
-			mpicx.Throw(c.TryAll(ctx, func(ctx context.Context) (err error) {
-				a, err = distributed.New(ctx, c, 4)
-				return err
-			}))
-			err := c.TryAll(ctx, func(ctx context.Context) error {
-				_, _, err := a.Vector(ctx, distributed.Part{First: c.Rank() * first, Values: []float64{1, 2}})
-				return err
-			})
-			assert.ErrorContains(t, err, "from rank 1: distributed: a part of 2 elements from ")
-			return nil
+		fail(t, 2, "from rank 1: distributed: a part of 2 elements from ", func(ctx context.Context, world *mpicx.Comm) error {
+			a, err := distributed.New(ctx, world, 4)
+			mpicx.Throw(err)
+			_, _, err = a.Vector(ctx, distributed.Part{First: world.Rank() * first, Values: []float64{1, 2}})
+			return err
 		})
 	}
 }
@@ -189,22 +173,15 @@ func TestReadErrors(t *testing.T) {
 		{"%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n", "x.mtx:3: found the end of the file after 1 entries"},
 		{"%%MatrixMarket matrix coordinate real general\n3 3 2\n3 3 1e308\n3 3 1e308\n", "entries of row 3 and column 3 that add up to +Inf"},
 	} {
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				_, err := distributed.Read(ctx, world, strings.NewReader(test.text), "x.mtx")
-				return err
-			})
-			assert.ErrorContains(t, err, test.want)
-			return nil
-		})
-	}
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			_, err := distributed.New(ctx, world, 3, distributed.Block{First: 2, CSR: &sparse.CSR{Rows: 2, Cols: 3, RowPtr: []int{0, 0, 0}}})
+		fail(t, 3, test.want, func(ctx context.Context, world *mpicx.Comm) error {
+			_, err := distributed.Read(ctx, world, strings.NewReader(test.text), "x.mtx")
 			return err
 		})
-		assert.ErrorContains(t, err, "a block of 2 rows from 2 on and 3 columns, expected it inside 3 x 3")
-		return nil
+	}
+	outside := distributed.Block{First: 2, CSR: &sparse.CSR{Rows: 2, Cols: 3, RowPtr: []int{0, 0, 0}}}
+	fail(t, 2, "a block of 2 rows from 2 on and 3 columns, expected it inside 3 x 3", func(ctx context.Context, world *mpicx.Comm) error {
+		_, err := distributed.New(ctx, world, 3, outside)
+		return err
 	})
 }
 
@@ -249,10 +226,7 @@ func TestSolve(t *testing.T) {
 					a := read(ctx, world, "convection-64.mtx.gz")
 					p, err := make_(a)
 					mpicx.Throw(err)
-					x, b := make([]float64, a.Rows()), make([]float64, a.Rows())
-					for i := range b {
-						b[i] = 1
-					}
+					x, b := make([]float64, a.Rows()), slices.Repeat([]float64{1}, a.Rows())
 					sys := krylov.System{Space: distributed.Space{Comm: world}, A: a, M: p, B: b}
 					res, err := method(ctx, sys, x, krylov.Options{Tol: 1e-9, MaxIter: 500})
 					assert.True(t, res.Converged)

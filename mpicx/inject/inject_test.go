@@ -2,10 +2,7 @@ package inject_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,33 +23,28 @@ func TestDieEndsTheOthers(t *testing.T) {
 		"any source": func(ctx context.Context, world *mpicx.Comm) error {
 			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 0).Wait(ctx)
 		},
-		"duplicate":      func(ctx context.Context, world *mpicx.Comm) error { return onDup(ctx, world) },
+		"duplicate":      onDup,
 		"context of try": func(ctx context.Context, world *mpicx.Comm) error { return compute(ctx, world.Try) },
 		"of guard":       func(ctx context.Context, world *mpicx.Comm) error { return compute(ctx, world.Guard) },
 	}
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			told := make([]error, 4)
-			err := mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 2 {
-					if name == "duplicate" {
-						world.Dup().MustWait(ctx)
-					}
-					inject.Die(world)
+			told, err := told(t, func(ctx context.Context, world *mpicx.Comm) error {
+				if world.Rank() != 2 {
+					return wait(ctx, world)
 				}
-				told[world.Rank()] = wait(ctx, world)
-				return told[world.Rank()]
-			}, mpicx.WithRanks(4))
-			require.NoError(t, ctx.Err())
-			requireOwn(t, err, 2)
+				if name == "duplicate" {
+					world.Dup().MustWait(ctx)
+				}
+				inject.Die(world)
+				return nil
+			})
 			if name == "dup" || name == "close" {
 				return // these need not hear of it
 			}
 			for _, rank := range []int{0, 1, 3} {
-				_, corrupted := errors.AsType[*mpicx.CommCorruptedError](told[rank])
-				require.True(t, corrupted, "rank %d: %v", rank, told[rank])
+				var corrupted *mpicx.CommCorruptedError
+				require.ErrorAs(t, told[rank], &corrupted, "rank %d", rank)
 			}
 			require.ErrorContains(t, err, "its process has died; with -tags ulfm the others could continue without it")
 		})
@@ -64,36 +56,38 @@ func TestDieInGuard(t *testing.T) {
 	if mpicx.Backend == "ulfm" {
 		t.Skip("others live on")
 	}
-	told := make([]error, 4)
-	err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+	told, _ := told(t, func(ctx context.Context, world *mpicx.Comm) error {
 		half, err := world.Split(min(world.Rank(), 1), 0).Get(ctx)
 		if err == nil {
 			err = half.Barrier().Wait(ctx)
 		}
 		if err != nil { // it is told already
-			told[world.Rank()] = err
 			return err
 		}
-		told[world.Rank()] = half.Guard(ctx, func(ctx context.Context) error {
+		return half.Guard(ctx, func(ctx context.Context) error {
 			if world.Rank() == 2 {
 				inject.Die(half)
 			}
 			return half.Barrier().Wait(ctx)
 		})
-		return told[world.Rank()]
-	}, mpicx.WithRanks(4))
-	requireOwn(t, err, 2)
+	})
 	for _, rank := range []int{1, 3} {
 		require.ErrorContains(t, told[rank], "its process has died; with -tags ulfm")
 		require.NotContains(t, told[rank].Error(), "Goexit")
 	}
 }
 
-// requireOwn requires that Run's error says of a rank that its process has died.
-func requireOwn(t *testing.T, err error, rank int) {
+// told runs a program in which rank 2 of 4 dies. It returns what the ranks and Run return, which
+// says that its process has died.
+func told(t *testing.T, program func(context.Context, *mpicx.Comm) error) (told [4]error, err error) {
 	t.Helper()
-	require.ErrorContains(t, err, fmt.Sprintf("rank %d: its process has died", rank))
+	err = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		told[world.Rank()] = program(ctx, world)
+		return told[world.Rank()]
+	}, mpicx.WithRanks(4))
+	require.ErrorContains(t, err, "rank 2: its process has died")
 	require.NotContains(t, err.Error(), "Goexit")
+	return told, err
 }
 
 func onDup(ctx context.Context, world *mpicx.Comm) error {

@@ -3,7 +3,6 @@ package mpicxtest_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,62 +14,14 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// agreeingProgram is like propagating, but Agree decides whether all ranks are done. If Agree
-// reports a corruption, it is called again.
-func agreeingProgram(body func(context.Context, *mpicx.Comm) error) program {
-	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
-		for comm := world; ; {
-			err := comm.Guard(ctx, func(ctx context.Context) error { return body(ctx, comm) })
-			flag := 1
-			if err != nil {
-				flag = 0
-				_ = comm.Barrier().Wait(ctx)
-			}
-			var got int
-			for {
-				got, err = comm.Agree(flag).Get(ctx)
-				if _, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok {
-					break
-				}
-			}
-			if err == nil && got == 1 {
-				o.comm = comm.String()
-				return nil
-			}
-			if comm, err = comm.Shrink().Get(ctx); err != nil {
-				return fmt.Errorf("shrink: %w (%T)", err, err)
-			}
-			o.size[comm.String()] = comm.Size()
-		}
-	}
-}
-
-// TestExhaustiveAgree: that Agree reports an error, and which, is the same at all
-// survivors, so they call the same operations next.
-func TestExhaustiveAgree(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, name := range []string{"basic", "signalling", "any source"} {
-		exhaustAll(t, name, 3, 5, agreeingProgram(bodies[name]))
-	}
-}
-
-// exhaustAll is exhaust for least to most ranks, and each of them.
-func exhaustAll(t *testing.T, name string, least, most int, p program) {
-	for n := least; n <= most; n++ {
-		for r := range n {
-			t.Run(fmt.Sprintf("%s/%d/%d", name, n, r), func(t *testing.T) { exhaust(t, n, r, true, p) })
-		}
-	}
-}
-
 // agreeingOnFailed repeats body, each time on the survivors, until AgreeFailed finds no death. Then
 // body has succeeded at all ranks: a rank at which it failed knew of a death, or was told of an
 // error by a rank that did.
-func agreeingOnFailed(h mpicx.Errhandler, body func(context.Context, *mpicx.Comm) error) program {
+func agreeingOnFailed(h mpicx.Errhandler, do body) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(h)
 		for comm := world; ; {
-			if err := body(ctx, comm); err != nil {
+			if err := caught(func() { do(ctx, comm) }); err != nil {
 				if !expected(err) {
 					return fmt.Errorf("body: %w (%T)", err, err)
 				}
@@ -80,7 +31,7 @@ func agreeingOnFailed(h mpicx.Errhandler, body func(context.Context, *mpicx.Comm
 			if err != nil {
 				return fmt.Errorf("AgreeFailed: %w (%T)", err, err)
 			}
-			o.dead[comm.String()] = fmt.Sprint(dead)
+			o.note("dead", comm, dead)
 			known := comm.Failed()
 			for _, r := range dead {
 				if r == comm.Rank() || !slices.Contains(known, r) {
@@ -95,7 +46,8 @@ func agreeingOnFailed(h mpicx.Errhandler, body func(context.Context, *mpicx.Comm
 			if comm, err = despiteCorruption(ctx, comm.Shrink); err != nil {
 				return fmt.Errorf("shrink: %w (%T)", err, err)
 			}
-			if o.size[comm.String()] = comm.Size(); comm.Size() > before-len(dead) {
+			o.note("size", comm, comm.Size())
+			if comm.Size() > before-len(dead) {
 				return fmt.Errorf("%d ranks shrunk to %d, and %v are dead", before, comm.Size(), dead)
 			}
 		}
@@ -106,24 +58,24 @@ func agreeingOnFailed(h mpicx.Errhandler, body func(context.Context, *mpicx.Comm
 // a death raises under ErrorsPropagate.
 func despiteCorruption[T any](ctx context.Context, repair func() *future.Future[T]) (T, error) {
 	v, err := repair().Get(ctx)
-	if _, told := errors.AsType[*mpicx.CommCorruptedError](err); told {
+	if isCorrupted(err) {
 		return repair().Get(ctx)
 	}
 	return v, err
 }
 
-// TestExhaustiveAgreeFailed: whoever dies whenever, all survivors get the same set from it,
-// so they call the same operations next.
+// Whichever rank dies, and whenever, all survivors get the same set from AgreeFailed, so they call
+// the same operations next.
 func TestExhaustiveAgreeFailed(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for h, way := range []string{mpicx.ErrorsPropagate: "propagating", mpicx.ErrorsReturn: "returning"} {
 		for _, name := range []string{"basic", "any source"} {
-			exhaustAll(t, way+"/"+name, 2, 4, agreeingOnFailed(mpicx.Errhandler(h), bodies[name]))
+			exhaustAll(t, way+"/"+name, 2, 4, true, agreeingOnFailed(mpicx.Errhandler(h), bodies[name]))
 		}
 	}
 }
 
-// Whoever dies in whichever step of Fprintf, it ends, and each living rank's line is there.
+// Whichever rank dies in whichever step of Fprintf, it ends, and each living rank's line is there.
 func TestDeathInFprintf(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	deaths := 0

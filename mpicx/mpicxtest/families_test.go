@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -11,204 +12,175 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// Ranks in several communicators, all of which have errors. A layout makes those of a rank from
-// one that all ranks have, the ground.
-type layout func(ctx context.Context, ground *mpicx.Comm) ([]*mpicx.Comm, error)
+// A layout makes the communicators of a rank from one that all ranks have, the ground. All of them
+// have errors.
+type layout func(ctx context.Context, ground *mpicx.Comm) []*mpicx.Comm
 
 var layouts = map[string]layout{
-	"grid": func(ctx context.Context, ground *mpicx.Comm) ([]*mpicx.Comm, error) { // rows and columns, two wide
+	"grid": func(ctx context.Context, ground *mpicx.Comm) []*mpicx.Comm { // rows and columns, two wide
 		return splits(ctx, ground, ground.Rank()/2, ground.Rank()%2)
 	},
 	// mpi-forum/mpi-issues#20: two thirds each, which have a third in common.
-	"overlap": func(ctx context.Context, ground *mpicx.Comm) ([]*mpicx.Comm, error) {
-		in := func(without int) int {
-			if ground.Rank()%3 == without {
-				return mpicx.Undefined
-			}
-			return 0
+	"overlap": func(ctx context.Context, ground *mpicx.Comm) []*mpicx.Comm {
+		colors := []int{0, 0}
+		switch ground.Rank() % 3 {
+		case 2:
+			colors[0] = mpicx.Undefined
+		case 0:
+			colors[1] = mpicx.Undefined
 		}
-		return splits(ctx, ground, in(2), in(0))
+		return splits(ctx, ground, colors...)
 	},
-	"siblings": func(ctx context.Context, ground *mpicx.Comm) ([]*mpicx.Comm, error) {
-		return splits(ctx, ground, 0, 0)
+	"siblings": func(ctx context.Context, ground *mpicx.Comm) []*mpicx.Comm {
+		return []*mpicx.Comm{ground.Dup().MustGet(ctx), ground.Split(0, 0).MustGet(ctx)}
 	},
 }
 
-func splits(ctx context.Context, ground *mpicx.Comm, colors ...int) (own []*mpicx.Comm, err error) {
+func splits(ctx context.Context, ground *mpicx.Comm, colors ...int) (own []*mpicx.Comm) {
 	for _, color := range colors {
-		c, err := ground.Split(color, 0).Get(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if c != nil {
+		if c := ground.Split(color, 0).MustGet(ctx); c != nil {
 			own = append(own, c)
 		}
 	}
-	return own, nil
+	return own
 }
 
-// Pieces of work on all communicators of a rank.
-var uses = map[string]func(context.Context, []*mpicx.Comm) error{
-	"sums": func(ctx context.Context, own []*mpicx.Comm) error {
+// A use is a piece of work on all communicators of a rank.
+type use func(context.Context, []*mpicx.Comm)
+
+var uses = map[string]use{
+	"sums": func(ctx context.Context, own []*mpicx.Comm) {
 		for _, c := range own {
-			if err := mpicx.Allreduce(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
+			mpicx.Allreduce(c, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
 		}
-		return nil
 	},
-	"signals": func(ctx context.Context, own []*mpicx.Comm) error {
+	"signals": func(ctx context.Context, own []*mpicx.Comm) {
 		for range 2 {
 			for _, c := range own {
-				err := c.Try(ctx, func(ctx context.Context) error {
-					if c.Rank() == c.Size()-1 {
-						return errors.New("signalled")
-					}
-					return c.Barrier().Wait(ctx)
-				})
-				if _, ok := errors.AsType[*mpicx.PropagatedError](err); !ok {
-					return err
-				}
+				signal(ctx, c)
 			}
 		}
-		return nil
 	},
 }
 
 // byGround has the ground repaired alone, and the others made anew.
-func byGround(l layout, use func(context.Context, []*mpicx.Comm) error) program {
-	return propagating(func(ctx context.Context, ground *mpicx.Comm) error {
-		own, err := l(ctx, ground)
-		if err != nil {
-			return err
-		}
-		if err := use(ctx, own); err != nil {
-			return err
-		}
-		return ground.Barrier().Wait(ctx)
+func byGround(l layout, u use) program {
+	return propagating(func(ctx context.Context, ground *mpicx.Comm) {
+		u(ctx, l(ctx, ground))
+		ground.Barrier().MustWait(ctx)
 	})
 }
 
 // each has them repaired, and the ground only if that has an error of its own. An error of one
-// breaks all of this rank's: so nobody waits on one of them for who repairs another. And a rank
-// begins all repairs before it waits for one: so their order, which differs, does not matter.
-func each(l layout, use func(context.Context, []*mpicx.Comm) error) program {
+// breaks all of this rank's. So no rank waits on one of them for a rank that repairs another. A
+// rank begins all repairs before it waits for one, so their order, which differs, does not matter.
+func each(l layout, u use) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
-		return propagating(func(ctx context.Context, ground *mpicx.Comm) error {
-			own, err := l(ctx, ground)
-			if err != nil {
-				return err
-			}
-			for step := 0; step < 2; {
-				if err := guarded(ctx, own, func(ctx context.Context) error { return use(ctx, own) }); err == nil {
-					step++
-					continue
-				}
-				for _, c := range own {
-					told := c.Barrier().Wait(ctx)
-					for isPropagated(told) { // older
-						told = c.Barrier().Wait(ctx)
-					}
-					v, ok := errors.AsType[*mpicx.CommCorruptedError](told)
-					if !ok || !v.Of(c) { // the ground's
-						return told
-					}
-					o.dead[c.String()] = fmt.Sprint(v.Dead)
-				}
-				if own, err = shrunk(ctx, own, o); err != nil {
-					return err
-				}
-			}
-			return nil
+		return propagating(func(ctx context.Context, ground *mpicx.Comm) {
+			twice(ctx, l(ctx, ground), o,
+				func(own []*mpicx.Comm) error {
+					return guarded(ctx, own, func(ctx context.Context) { u(ctx, own) })
+				},
+				func(c *mpicx.Comm) { o.note("dead", c, deadOf(ctx, c)) })
 		})(ctx, world, o)
 	}
 }
 
+// eachRevoked is each under ErrorsReturn.
+func eachRevoked(l layout, u use) program {
+	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
+		world.SetErrhandler(mpicx.ErrorsReturn)
+		return caught(func() {
+			twice(ctx, allHave(ctx, world, l, o), o,
+				func(own []*mpicx.Comm) error { return caught(func() { u(ctx, own) }) },
+				func(c *mpicx.Comm) { mpicx.Throw(c.Revoke(ctx)) })
+		})
+	}
+}
+
+// twice does a piece of work two times on communicators. If it fails, it breaks all of them,
+// repairs them, and does the work again.
+func twice(ctx context.Context, own []*mpicx.Comm, o *outcome, do func([]*mpicx.Comm) error, breaks func(*mpicx.Comm)) {
+	for done := 0; done < 2; {
+		err := do(own)
+		if err == nil {
+			done++
+			continue
+		}
+		if !expected(err) && !isPropagated(err) {
+			mpicx.Throw(err)
+		}
+		for _, c := range own {
+			breaks(c)
+		}
+		own = shrunk(ctx, own, o)
+	}
+}
+
+// deadOf returns the dead of a corrupted communicator, or throws an error of the ground.
+func deadOf(ctx context.Context, c *mpicx.Comm) []int {
+	told := c.Barrier().Wait(ctx)
+	for isPropagated(told) { // older
+		told = c.Barrier().Wait(ctx)
+	}
+	v, ok := errors.AsType[*mpicx.CommCorruptedError](told)
+	if !ok || !v.Of(c) {
+		mpicx.Throw(told)
+	}
+	return v.Dead
+}
+
 // guarded is Guard of several.
-func guarded(ctx context.Context, all []*mpicx.Comm, fn func(context.Context) error) error {
+func guarded(ctx context.Context, all []*mpicx.Comm, fn func(context.Context)) error {
 	if len(all) == 0 {
-		return fn(ctx)
+		return caught(func() { fn(ctx) })
 	}
 	return all[0].Guard(ctx, func(ctx context.Context) error { return guarded(ctx, all[1:], fn) })
 }
 
-// eachRevoked is each under ErrorsReturn.
-func eachRevoked(l layout, use func(context.Context, []*mpicx.Comm) error) program {
-	return func(ctx context.Context, ground *mpicx.Comm, o *outcome) error {
-		ground.SetErrhandler(mpicx.ErrorsReturn)
-		var own []*mpicx.Comm
-		for have := 0; have == 0; {
-			var err error
-			if own, err = l(ctx, ground); err == nil {
-				have = 1
-			} else if err := ground.Revoke(ctx); err != nil { // who waits for this rank in the next Split
-				return err
-			}
-			if have, err = ground.Agree(have).Get(ctx); err != nil { // somebody has died, which all are told
-				have = 0
-			}
-			if have == 0 {
-				if ground, err = ground.Shrink().Get(ctx); err != nil {
-					return fmt.Errorf("Shrink of the ground: %w", err)
-				}
-			}
+// allHave makes the communicators of a layout on the survivors, again until all ranks have theirs.
+func allHave(ctx context.Context, ground *mpicx.Comm, l layout, o *outcome) (own []*mpicx.Comm) {
+	for ground != nil {
+		err := caught(func() { own = l(ctx, ground) })
+		if err != nil {
+			mpicx.Throw(ground.Revoke(ctx)) // for the ranks that wait for this one in the next Split
 		}
-		for step := 0; step < 2; {
-			err := use(ctx, own)
-			if err == nil {
-				step++
-				continue
-			}
-			if !expected(err) && !isPropagated(err) {
-				return err
-			}
-			for _, c := range own {
-				if err := c.Revoke(ctx); err != nil {
-					return err
-				}
-			}
-			if own, err = shrunk(ctx, own, o); err != nil {
-				return err
-			}
-		}
-		o.comm = ground.String()
-		return nil
+		ground, err = o.unlessAll(ctx, ground, err == nil)
+		mpicx.Throw(err)
 	}
+	return own
 }
 
 // shrunk returns what is left of broken communicators. Ranks repair them in opposite orders.
-func shrunk(ctx context.Context, own []*mpicx.Comm, o *outcome) ([]*mpicx.Comm, error) {
-	place := func(i int) int { return i }
+func shrunk(ctx context.Context, own []*mpicx.Comm, o *outcome) []*mpicx.Comm {
+	order := slices.Clone(own)
 	if own[0].Rank()%2 > 0 {
-		place = func(i int) int { return len(own) - 1 - i }
+		slices.Reverse(order)
 	}
-	repairs := make([]*future.Future[*mpicx.Comm], len(own))
-	for i := range own {
-		repairs[place(i)] = own[place(i)].Shrink()
+	repairs := make(map[*mpicx.Comm]*future.Future[*mpicx.Comm])
+	for _, c := range order {
+		repairs[c] = c.Shrink()
 	}
-	small := make([]*mpicx.Comm, len(own))
-	for i := range own {
-		c, err := repairs[place(i)].Get(ctx)
-		for isPropagated(err) || corruptedError(err) && !isAbove(err, own[place(i)]) { // a signal of a rank that did not know
-			c, err = own[place(i)].Shrink().Get(ctx)
+	small := make(map[*mpicx.Comm]*mpicx.Comm)
+	for _, c := range order {
+		s, err := repairs[c].Get(ctx)
+		for isPropagated(err) || isCorrupted(err) && !isAbove(err, c) { // a signal of a rank that did not know
+			s, err = c.Shrink().Get(ctx)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("Shrink of %v: %w", own[place(i)], err)
-		}
-		o.size[c.String()] = c.Size()
-		small[place(i)] = c
+		mpicx.Throw(err)
+		o.note("size", s, s.Size())
+		small[c] = s
 	}
-	return small, nil
+	for i, c := range own {
+		own[i] = small[c]
+	}
+	return own
 }
 
 // levels has an error repaired where it is: of pairs, of halves, of all. All leave a level
 // together, or none does.
 func levels(ctx context.Context, world *mpicx.Comm, o *outcome) error {
-	if err := level(ctx, world, o, 2); err != nil {
-		return err
-	}
-	o.comm = "done"
-	return nil
+	return level(ctx, world, o, 2)
 }
 
 // level returns nil, or an error that is not of c, which ends it.
@@ -216,13 +188,8 @@ func level(ctx context.Context, c *mpicx.Comm, o *outcome, below int) error {
 	for {
 		err := c.Guard(ctx, func(ctx context.Context) error {
 			if below > 0 {
-				half, err := c.Split(2*c.Rank()/c.Size(), 0).Get(ctx)
-				if err == nil {
-					err = level(ctx, half, o, below-1)
-				}
-				if err != nil {
-					return err
-				}
+				half := c.Split(2*c.Rank()/c.Size(), 0).MustGet(ctx)
+				mpicx.Throw(level(ctx, half, o, below-1))
 			}
 			return mpicx.Allreduce(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
 		})
@@ -230,47 +197,34 @@ func level(ctx context.Context, c *mpicx.Comm, o *outcome, below int) error {
 			return err
 		}
 		flag, aerr := c.Agree(btoi(err == nil)).Get(ctx)
-		for !isAbove(aerr, c) && corruptedError(aerr) { // told
+		for !isAbove(aerr, c) && isCorrupted(aerr) { // told
 			flag, aerr = c.Agree(0).Get(ctx)
 		}
 		switch {
 		case isAbove(aerr, c):
 			return aerr
 		case aerr == nil && flag == 1:
+			o.comm = c.String() // of the world in the end, or of what is left of it
 			return nil
 		}
-		next, err := c.Shrink().Get(ctx)
-		if err != nil {
+		if c, err = o.shrink(ctx, c); err != nil {
 			return err
 		}
-		o.size[next.String()] = next.Size()
-		c = next
 	}
 }
-
-func corruptedError(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }
-
-func isPropagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
 
 func isAbove(err error, c *mpicx.Comm) bool {
 	v, ok := errors.AsType[*mpicx.CommCorruptedError](err)
 	return ok && !v.Of(c)
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func families() map[string]program {
 	programs := map[string]program{"levels": levels}
 	for where, l := range layouts {
-		for what, use := range uses {
-			programs["by ground/"+where+"/"+what] = byGround(l, use)
-			programs["each/"+where+"/"+what] = each(l, use)
-			programs["each revoked/"+where+"/"+what] = eachRevoked(l, use)
+		for what, u := range uses {
+			programs["by ground/"+where+"/"+what] = byGround(l, u)
+			programs["each/"+where+"/"+what] = each(l, u)
+			programs["each revoked/"+where+"/"+what] = eachRevoked(l, u)
 		}
 	}
 	return programs
@@ -281,16 +235,18 @@ func families() map[string]program {
 func TestFamilies(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for name, run := range families() {
-		for n := 4; n <= 6; n += 2 {
-			for r := range n {
-				t.Run(fmt.Sprintf("%s/%d/%d", name, n, r), func(t *testing.T) {
-					t.Parallel()
-					if testing.Short() && (r+n+len(name))%4 > 0 {
-						t.Skip("one in four")
-					}
-					exhaust(t, n, r, false, run)
-				})
+		for i := range 4 + 6 {
+			n, r := 4, i
+			if i >= n {
+				n, r = 6, i-n
 			}
+			t.Run(fmt.Sprintf("%s/%d/%d", name, n, r), func(t *testing.T) {
+				t.Parallel()
+				if testing.Short() && (r+n+len(name))%4 > 0 {
+					t.Skip("one in four")
+				}
+				exhaust(t, n, r, false, run)
+			})
 		}
 		t.Run(name+"/random", func(t *testing.T) {
 			t.Parallel()

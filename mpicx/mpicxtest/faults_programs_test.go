@@ -9,125 +9,115 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// Pieces of work that ranks die in.
-var bodies = map[string]func(context.Context, *mpicx.Comm) error{
+// A body is a piece of work in which ranks die. It throws what its operations end with.
+type body func(context.Context, *mpicx.Comm)
+
+var bodies = map[string]body{
 	"basic":      basic,
-	"deriving":   deriving,
 	"signalling": signalling,
 	"any source": anySource,
 }
 
-func basic(ctx context.Context, comm *mpicx.Comm) error {
-	if err := comm.Barrier().Wait(ctx); err != nil {
-		return err
-	}
-	if err := mpicx.Allreduce(comm, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
-		return err
-	}
+func basic(ctx context.Context, comm *mpicx.Comm) {
+	comm.Barrier().MustWait(ctx)
+	mpicx.Allreduce(comm, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
 	n := comm.Size()
 	recv := mpicx.Recv(comm, []int{0}, (comm.Rank()+n-1)%n, 5)
-	if err := mpicx.Ssend(comm, []int{comm.Rank()}, (comm.Rank()+1)%n, 5).Wait(ctx); err != nil {
-		return err
-	}
-	return recv.Wait(ctx)
+	mpicx.Ssend(comm, []int{comm.Rank()}, (comm.Rank()+1)%n, 5).MustWait(ctx)
+	recv.MustWait(ctx)
 }
 
-// deriving revokes the communicators that it has made if it fails.
-func deriving(ctx context.Context, comm *mpicx.Comm) (err error) {
-	dup, err := have(ctx, comm, comm.Dup())
-	if err != nil {
-		return err
-	}
-	defer revokeIf(ctx, &err, dup)
-	half, err := have(ctx, dup, dup.Split(comm.Rank()%2, 0))
-	if err != nil {
-		return err
-	}
-	defer revokeIf(ctx, &err, half)
-	if err := mpicx.Allreduce(half, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
-		return err
-	}
-	return dup.Barrier().Wait(ctx)
-}
-
-// agreeing, in a context, has a new communicator used only if all have it: under
-// ErrorsReturn a Wait for it may report that its parent was revoked meanwhile.
-type agreeing struct{}
-
-func have(ctx context.Context, parent *mpicx.Comm, f *future.Future[*mpicx.Comm]) (*mpicx.Comm, error) {
-	comm, err := f.Get(ctx)
-	if ctx.Value(agreeing{}) == nil {
-		return comm, err
-	}
-	flag := 1
-	if err != nil {
-		flag = 0
-	}
-	all, agreeErr := parent.Agree(flag).Get(ctx)
-	if all == 0 && err == nil {
-		err = mpicx.ErrRevoked // or agreeErr
-	}
-	return comm, errors.Join(err, agreeErr)
-}
-
-func revokeIf(ctx context.Context, err *error, comm *mpicx.Comm) {
-	if *err != nil {
-		_ = comm.Revoke(ctx)
-	}
-}
-
-func signalling(ctx context.Context, comm *mpicx.Comm) error {
+func signalling(ctx context.Context, comm *mpicx.Comm) {
 	for range 2 {
-		err := comm.Try(ctx, func(ctx context.Context) error {
-			if comm.Rank() == comm.Size()-1 {
-				return errors.New("signalled")
-			}
-			return comm.Barrier().Wait(ctx)
-		})
-		if _, ok := errors.AsType[*mpicx.PropagatedError](err); !ok {
-			return err
-		}
+		signal(ctx, comm)
 	}
-	return comm.Barrier().Wait(ctx)
+	comm.Barrier().MustWait(ctx)
 }
 
-func anySource(ctx context.Context, comm *mpicx.Comm) error {
-	if comm.Rank() != 0 {
-		if err := mpicx.Send(comm, []int{1}, 0, 3).Wait(ctx); err != nil {
-			return err
+// signal has the last rank signal an error, of which all are told.
+func signal(ctx context.Context, comm *mpicx.Comm) {
+	err := comm.Try(ctx, func(ctx context.Context) error {
+		if comm.Rank() == comm.Size()-1 {
+			return errors.New("signalled")
 		}
-		return mpicx.Recv(comm, []int{0}, 0, 4).Wait(ctx)
+		return comm.Barrier().Wait(ctx)
+	})
+	if !isPropagated(err) {
+		mpicx.Throw(err)
+	}
+}
+
+func anySource(ctx context.Context, comm *mpicx.Comm) {
+	if comm.Rank() != 0 {
+		mpicx.Send(comm, []int{1}, 0, 3).MustWait(ctx)
+		mpicx.Recv(comm, []int{0}, 0, 4).MustWait(ctx)
+		return
 	}
 	for range comm.Size() - 1 {
-		s, err := mpicx.Probe[int](comm, mpicx.AnySource, 3).Get(ctx)
-		if err != nil {
-			return err
-		}
-		if err := mpicx.Recv(comm, []int{0}, s.Source, 3).Wait(ctx); err != nil {
-			return err
-		}
-		if err := mpicx.Send(comm, []int{1}, s.Source, 4).Wait(ctx); err != nil {
-			return err
-		}
+		from := mpicx.Probe[int](comm, mpicx.AnySource, 3).MustGet(ctx).Source
+		mpicx.Recv(comm, []int{0}, from, 3).MustWait(ctx)
+		mpicx.Send(comm, []int{1}, from, 4).MustWait(ctx)
 	}
+}
+
+// caught returns the error that a function throws.
+func caught(fn func()) (err error) {
+	defer func() {
+		switch thrown := recover().(type) {
+		case nil:
+		case future.Thrown:
+			err = thrown.Err
+		default:
+			panic(thrown)
+		}
+	}()
+	fn()
 	return nil
 }
 
-// An outcome is what a survivor came to, and told by names of communicators: who
-// was dead when they were corrupted, and how large they are.
+// An outcome is what a survivor came to.
 type outcome struct {
-	comm string // on which all was done
-	dead map[string]string
-	size map[string]int
+	comm string            // on which all was done
+	told map[string]string // what it knows of communicators: which ranks were dead, how many are left
+}
+
+func (o *outcome) note(what string, of *mpicx.Comm, value any) {
+	o.told[fmt.Sprint(what, " of ", of)] = fmt.Sprint(value)
+}
+
+// shrink returns the communicator of the survivors.
+func (o *outcome) shrink(ctx context.Context, comm *mpicx.Comm) (*mpicx.Comm, error) {
+	small, err := comm.Shrink().Get(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("shrink: %w (%T)", err, err)
+	}
+	o.note("size", small, small.Size())
+	return small, nil
+}
+
+// unlessAll returns nil if all living ranks are done, or else the communicator of the survivors.
+func (o *outcome) unlessAll(ctx context.Context, comm *mpicx.Comm, done bool) (*mpicx.Comm, error) {
+	flag, err := comm.Agree(btoi(done)).Get(ctx)
+	if err == nil && flag == 1 {
+		o.comm = comm.String()
+		return nil, nil
+	}
+	if _, dead := errors.AsType[*mpicx.ProcFailedError](err); err != nil && !dead {
+		return nil, fmt.Errorf("agree: %w (%T)", err, err)
+	}
+	return o.shrink(ctx, comm)
 }
 
 type program func(ctx context.Context, world *mpicx.Comm, o *outcome) error
 
-// propagating repeats body until it succeeds at this rank, each time on the survivors.
-func propagating(body func(context.Context, *mpicx.Comm) error) program {
+// propagating repeats a body until it succeeds at this rank, each time on the survivors.
+func propagating(do body) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		for comm := world; ; {
-			err := comm.Guard(ctx, func(ctx context.Context) error { return body(ctx, comm) })
+			err := comm.Guard(ctx, func(ctx context.Context) error {
+				do(ctx, comm)
+				return nil
+			})
 			if err == nil {
 				o.comm = comm.String()
 				return nil
@@ -141,49 +131,50 @@ func propagating(body func(context.Context, *mpicx.Comm) error) program {
 			if !ok {
 				return fmt.Errorf("Barrier: %v, after Guard left with %w (%T)", told, err, err)
 			}
-			o.dead[comm.String()] = fmt.Sprint(corrupted.Dead)
-			if comm, err = comm.Shrink().Get(ctx); err != nil {
-				return fmt.Errorf("shrink: %w (%T)", err, err)
+			o.note("dead", comm, corrupted.Dead)
+			if comm, err = o.shrink(ctx, comm); err != nil {
+				return err
 			}
-			o.size[comm.String()] = comm.Size()
 		}
 	}
 }
 
-// returning does body until all have done it.
-func returning(body func(context.Context, *mpicx.Comm) error) program {
+// returning repeats a body until it has succeeded at all ranks.
+func returning(do body) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
-		ctx = context.WithValue(ctx, agreeing{}, true)
-		for comm := world; ; {
-			flag := 1
-			if err := body(ctx, comm); err != nil {
-				if !expected(err) {
-					return fmt.Errorf("body: %w (%T)", err, err)
-				}
-				flag = 0
-				if err := comm.Revoke(ctx); err != nil {
-					return err
-				}
+		for comm := world; comm != nil; {
+			err := caught(func() { do(ctx, comm) })
+			if err != nil && !expected(err) {
+				return fmt.Errorf("body: %w (%T)", err, err)
 			}
-			flag, err := comm.Agree(flag).Get(ctx)
-			if err == nil && flag == 1 {
-				o.comm = comm.String()
-				return nil
+			done := err == nil
+			if !done {
+				err = comm.Revoke(ctx)
 			}
-			if _, dead := errors.AsType[*mpicx.ProcFailedError](err); err != nil && !dead {
-				return fmt.Errorf("agree: %w (%T)", err, err)
+			if err == nil {
+				comm, err = o.unlessAll(ctx, comm, done)
 			}
-			if comm, err = comm.Shrink().Get(ctx); err != nil {
-				return fmt.Errorf("shrink: %w (%T)", err, err)
+			if err != nil {
+				return err
 			}
-			o.size[comm.String()] = comm.Size()
 		}
+		return nil
 	}
 }
 
 func expected(err error) bool {
-	_, corrupted := errors.AsType[*mpicx.CommCorruptedError](err)
 	_, dead := errors.AsType[*mpicx.ProcFailedError](err)
-	return corrupted || dead || errors.Is(err, mpicx.ErrRevoked) || errors.Is(err, mpicx.ErrProcFailedPending)
+	return isCorrupted(err) || dead || errors.Is(err, mpicx.ErrRevoked) || errors.Is(err, mpicx.ErrProcFailedPending)
+}
+
+func isCorrupted(err error) bool { return errors.As(err, new(*mpicx.CommCorruptedError)) }
+
+func isPropagated(err error) bool { return errors.As(err, new(*mpicx.PropagatedError)) }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

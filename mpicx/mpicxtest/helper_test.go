@@ -7,13 +7,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// helpers are how a rank has something done by another goroutine, does something
-// meanwhile, and waits for it. Where the other one dies, some do not hear of it.
+// helpers are ways of a rank to have something done by another goroutine, do something meanwhile,
+// and wait for it. If the other goroutine dies, the rank does not hear of it in some of them.
 var helpers = map[string]func(help, meanwhile func()){
 	"goroutine": func(help, meanwhile func()) { go help(); meanwhile() },
 	"WaitGroup": func(help, meanwhile func()) {
@@ -37,38 +39,40 @@ func waitForChannel(help, meanwhile func()) {
 	<-done
 }
 
-// A rank dies on a goroutine of its own making: the survivors' tests go on, whatever
-// its others wait for.
+// A rank dies on a goroutine of its own making: the survivors' tests continue, whatever its other
+// goroutines wait for.
 func TestDeathInHelper(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	for how, deadly := range map[string]func(context.Context, *mpicx.Comm){
+	type act = func(context.Context, *mpicx.Comm)
+	deadly := map[string]act{
 		"Die":            func(_ context.Context, world *mpicx.Comm) { mpicxtest.Die(world) },
 		"kill in Send":   func(ctx context.Context, world *mpicx.Comm) { _ = mpicx.Send(world, []int{1}, 0, 1).Wait(ctx) },
 		"kill in a wait": func(ctx context.Context, world *mpicx.Comm) { _ = world.Barrier().Wait(ctx) },
-	} {
+	}
+	meanwhile := map[string]act{
+		"nothing":     func(context.Context, *mpicx.Comm) {},
+		"a Wait":      func(ctx context.Context, world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx) },
+		"its context": func(ctx context.Context, _ *mpicx.Comm) { <-ctx.Done() },
+	}
+	for how, die := range deadly {
 		for with, helper := range helpers {
-			for during, meanwhile := range map[string]func(context.Context, *mpicx.Comm){
-				"nothing":     func(context.Context, *mpicx.Comm) {},
-				"a Wait":      func(ctx context.Context, world *mpicx.Comm) { _ = mpicx.Recv(world, []int{0}, 0, 9).Wait(ctx) },
-				"its context": func(ctx context.Context, _ *mpicx.Comm) { <-ctx.Done() },
-			} {
-				t.Run(fmt.Sprint(how, ", ", with, ", ", during), func(t *testing.T) {
-					plan := "kill 1 at operation 1"
-					if how == "Die" {
-						plan = ""
-					}
-					mpicxtest.RunFaults(t, 3, plan, dyingInHelper(func(ctx context.Context, world *mpicx.Comm) {
-						helper(func() { deadly(ctx, world) }, func() { meanwhile(ctx, world) })
-					}))
-				})
+			for during, wait := range meanwhile {
+				help := func(ctx context.Context, world *mpicx.Comm) {
+					helper(func() { die(ctx, world) }, func() { wait(ctx, world) })
+				}
+				t.Run(fmt.Sprint(how, ", ", with, ", ", during), func(t *testing.T) { diesInHelper(t, how, help) })
 			}
 		}
 	}
 }
 
-// dyingInHelper has rank 1 die in help, which all learn.
-func dyingInHelper(help func(context.Context, *mpicx.Comm)) func(context.Context, *mpicx.Comm) error {
-	return func(ctx context.Context, world *mpicx.Comm) error {
+// diesInHelper has rank 1 die in help, of which the others learn.
+func diesInHelper(t *testing.T, how string, help func(context.Context, *mpicx.Comm)) {
+	plan := "kill 1 at operation 1"
+	if how == "Die" {
+		plan = ""
+	}
+	mpicxtest.RunFaults(t, 3, plan, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			help(ctx, world)
 		}
@@ -76,9 +80,9 @@ func dyingInHelper(help func(context.Context, *mpicx.Comm)) func(context.Context
 		for err == nil { // what the other goroutine began may have left
 			err = world.Barrier().Wait(ctx)
 		}
-		if c, is := errors.AsType[*mpicx.CommCorruptedError](err); !is || len(c.Dead) != 1 || c.Dead[0] != 1 {
-			return fmt.Errorf("got %v, expected that rank 1 has died", err)
-		}
+		c, is := errors.AsType[*mpicx.CommCorruptedError](err)
+		require.True(t, is, "%v", err)
+		require.Equal(t, []int{1}, c.Dead)
 		return nil
-	}
+	})
 }

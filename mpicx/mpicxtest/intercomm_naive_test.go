@@ -21,12 +21,19 @@ import (
 // naive is MPI_Intercomm_create as it is: the leaders exchange a letter, and pass it on.
 func naive(ctx context.Context, local, bridge *mpicx.Comm, remoteLeader int) error {
 	if local.Rank() == 0 {
-		recv := mpicx.Recv(bridge, []int{0}, remoteLeader, 7)
-		if err := future.WaitAll(ctx, mpicx.Send(bridge, []int{1}, remoteLeader, 7), recv); err != nil {
+		if _, err := exchanged(ctx, bridge, remoteLeader, 7, 1); err != nil {
 			return err
 		}
 	}
 	return mpicx.Bcast(local, []int{0}, 0).Wait(ctx)
+}
+
+// exchanged sends the other leader a number and returns the one that comes from there.
+func exchanged(ctx context.Context, bridge *mpicx.Comm, remoteLeader, tag, number int) (other int, err error) {
+	got := []int{0}
+	recv := mpicx.Recv(bridge, got, remoteLeader, tag)
+	err = future.WaitAll(ctx, mpicx.Send(bridge, []int{number}, remoteLeader, tag), recv)
+	return got[0], err
 }
 
 // byBarriers has a barrier of the group, and one of both where it exists.
@@ -35,22 +42,15 @@ func byBarriers(ctx context.Context, local, bridge, both *mpicx.Comm, remoteLead
 	if other := local.Barrier().Wait(ctx); err == nil {
 		err = other
 	}
-	if err == nil {
-		err = both.Barrier().Wait(ctx)
-	}
-	return err == nil
+	return err == nil && both.Barrier().Wait(ctx) == nil
 }
 
 // byLeaders has the groups agree, then the leaders, then the groups on what these have found.
 func byLeaders(ctx context.Context, local, bridge, _ *mpicx.Comm, remoteLeader int) (made bool) {
 	flag := agreed(ctx, local, btoi(naive(ctx, local, bridge, remoteLeader) == nil))
 	if local.Rank() == 0 {
-		other := []int{0}
-		recv := mpicx.Recv(bridge, other, remoteLeader, 8)
-		if future.WaitAll(ctx, mpicx.Send(bridge, []int{flag}, remoteLeader, 8), recv) != nil {
-			flag = 0
-		}
-		flag &= other[0]
+		other, err := exchanged(ctx, bridge, remoteLeader, 8, flag)
+		flag &= other & btoi(err == nil)
 	}
 	return agreed(ctx, local, flag) == 1
 }
@@ -104,12 +104,8 @@ func TestIntercommWaysOfThePaper(t *testing.T) {
 		deaths := 0
 		for _, plan := range plans {
 			killed, split := w.differ(t, plan)
-			if killed > 0 {
-				deaths++
-			}
-			if split && killed > 0 {
-				differ++
-			}
+			deaths += min(killed, 1)
+			differ += btoi(killed > 0 && split)
 		}
 		t.Logf("%s: made at some survivors and not at others in %d of %d runs with deaths", name, differ, deaths)
 		return differ

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,19 +25,14 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction(this+".(*bubble).run.func1"))
 }
 
-// failing are tests that have to fail, and what they have to print. They run in
-// another process: see TestFailures.
+// failing are tests that have to fail, and what they have to print.
 var failing = map[string]struct {
 	ranks int
 	fn    func(ctx context.Context, world *mpicx.Comm) error
 	want  []string
-	not   []string
 }{
 	"deadlock": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		child, err := world.Dup().Get(ctx)
-		if err != nil {
-			return err
-		}
+		child := world.Dup().MustGet(ctx)
 		switch world.Rank() {
 		case 0:
 			return mpicx.Recv(world, []int{0}, 2, 77).Wait(ctx)
@@ -48,47 +44,36 @@ var failing = map[string]struct {
 		"  rank 0: Recv from rank 2, tag 77 on world\n", "  rank 1: Ssend to rank 0, tag 5 on world.dup1\n", "  rank 2: Barrier #2 on world\n", "which is\n",
 		"rank 0:", "Recv from rank 2, tag 77 on world",
 		"rank 1:", "Ssend to rank 0, tag 5 on world.dup1",
-		"rank 2:", "Barrier waits for rank 0 on world"}, []string{"panic"}},
+		"rank 2:", "Barrier waits for rank 0 on world"}},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.SignalError(ctx, 1)
 		return mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag).Wait(ctx)
-	}, []string{"  ranks 0, 1: Recv from any rank, any tag on world, epoch 1\n", "rank 0, 1:", "Recv from any rank, any tag on world, epoch 1"}, []string{"panic"}},
-	"without context": {2, func(_ context.Context, world *mpicx.Comm) error {
-		return world.Try(context.Background(), func(ctx context.Context) error {
-			return mpicx.Recv(world, []int{0}, 1-world.Rank(), 3).Wait(context.Background())
-		})
-	}, []string{"rank 0:", "Recv from rank 1, tag 3 on world", "rank 1:", "Recv from rank 0, tag 3 on world"}, []string{"panic"}},
+	}, []string{"deadlock", "  ranks 0, 1: Recv from any rank, any tag on world, epoch 1\n", "rank 0, 1:", "Recv from any rank, any tag on world, epoch 1"}},
 	"one has returned": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			return nil
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"rank 0: mpicx: Barrier: rank 1 has returned"}, []string{"panic", "deadlock"}},
+	}, []string{"rank 0: mpicx: Barrier: rank 1 has returned"}},
 	"one waits in Run": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			world.Barrier()
 			return nil
 		}
 		return mpicx.Recv(world, []int{0}, 1, 3).Wait(ctx)
-	}, []string{"deadlock", "rank 1: returned, waits for what it has begun: Barrier #1 on world"}, []string{"panic"}},
+	}, []string{"deadlock", "rank 1: returned, waits for what it has begun: Barrier #1 on world"}},
 	"dead rank": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			mpicxtest.Die(world)
 		}
 		return world.Barrier().Wait(context.Background())
-	}, []string{"deadlock", "Barrier waits for rank 1 on world"}, []string{"panic"}},
+	}, []string{"deadlock", "Barrier waits for rank 1 on world", "rank 1:", "has died"}},
 	"error that waits": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			mpicxtest.Die(world)
 		}
 		return world.SignalError(context.Background(), 1)
-	}, []string{"on world: error round 0 waits for rank 1"}, []string{"panic"}},
-	"dead in a helper": {3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			waitForChannel(func() { mpicxtest.Die(world) }, func() {})
-		}
-		return world.Barrier().Wait(context.Background())
-	}, []string{"deadlock", "Barrier waits for rank 1 on world", "rank 1:", "has died"}, []string{"panic"}},
+	}, []string{"deadlock", "on world: error round 0 waits for rank 1"}},
 	"survivors fail": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
 		case 1:
@@ -98,26 +83,21 @@ var failing = map[string]struct {
 		}
 		time.Sleep(time.Minute)
 		return errors.New("my own error")
-	}, []string{"rank 0: my own error", "rank 2: its function left by a panic or runtime.Goexit"}, []string{"panic", "deadlock"}},
+	}, []string{"rank 0: my own error", "rank 2: its function left by a panic or runtime.Goexit"}},
 	"something else": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		<-ctx.Done()
 		return ctx.Err()
-	}, []string{"rank 0, 1:", "waits for something other than mpicx"}, []string{"panic"}},
+	}, []string{"deadlock", "rank 0, 1:", "waits for something other than mpicx"}},
 	"returned error": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			return errors.New("my own error")
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"rank 1: my own error", "ranks 0, 2: mpicx: communicator corrupted by rank 1: my own error"}, []string{"deadlock"}},
-	"future that failed": {2, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			mpicx.Send(world, []int{0}, 99, 5)
-		}
-		return world.Barrier().Wait(ctx)
-	}, []string{"rank 1: nobody has waited for what ended with mpicx: Send: rank 99", "on world"}, []string{"panic", "rank 0: nobody"}},
-	"receives that failed": {2, func(ctx context.Context, world *mpicx.Comm) error {
+	}, []string{"rank 1: my own error", "ranks 0, 2: mpicx: communicator corrupted by rank 1: my own error"}},
+	"futures that failed": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		dup := world.Dup().MustGet(ctx)
 		if world.Rank() == 1 {
+			mpicx.Send(world, []int{0}, 99, 5)
 			mpicx.Recv(dup, make([]int, 1), 0, 5)
 			mpicx.RecvValue[string](dup, 0, 6)
 		} else {
@@ -125,13 +105,14 @@ var failing = map[string]struct {
 			mpicx.Send(dup, make([]int, 2), 1, 6).MustWait(ctx)
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"rank 1: nobody has waited for what ended with mpicx: Recv: message of 16 bytes from rank 0 with tag 5 is longer than the buffer of 8 bytes, on world.dup1",
-		"rank 1: nobody has waited for what ended with mpicx: RecvValue: "}, []string{"panic", "rank 0: nobody"}},
+	}, []string{"rank 1: nobody has waited for what ended with mpicx: Send: rank 99",
+		"rank 1: nobody has waited for what ended with mpicx: Recv: message of 16 bytes from rank 0 with tag 5 is longer than the buffer of 8 bytes, on world.dup1",
+		"rank 1: nobody has waited for what ended with mpicx: RecvValue: "}},
 	"future after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.SignalError(ctx, 1)
 		world.Split(-7, 0)
 		return nil
-	}, []string{"rank 0: nobody has waited for what ended with mpicx: Split: color -7", "rank 1: nobody has"}, []string{"panic"}},
+	}, []string{"rank 0: nobody has waited for what ended with mpicx: Split: color -7", "rank 1: nobody has "}},
 	"message": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if world.Rank() == 1 {
@@ -141,13 +122,12 @@ var failing = map[string]struct {
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 0: nobody has received the message of 3 × float64 from rank 1, tag 7 on world.split1(0)",
-		"rank 2: nobody has received the message of 11 bytes from rank 1, tag 8 on world", "rank 2: nobody has received the message of 2 bytes from rank 1, tag 9 on world"},
-		[]string{"panic", "rank 1: nobody"}},
+		"rank 2: nobody has received the message of 11 bytes from rank 1, tag 8 on world", "rank 2: nobody has received the message of 2 bytes from rank 1, tag 9 on world"}},
 	"message before Close": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		dup := world.Dup().MustGet(ctx)
 		mpicx.Send(dup, []int{1}, 1-dup.Rank(), 7).MustWait(ctx)
 		return dup.Close(ctx)
-	}, []string{"rank 0: nobody has received the message of 1 × int from rank 1, tag 7 on world.dup1", "rank 1: nobody"}, []string{"panic"}},
+	}, []string{"rank 0: nobody has received the message of 1 × int from rank 1, tag 7 on world.dup1", "rank 1: nobody has "}},
 	"long message": {2, func(_ context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 0 {
 			mpicx.Send(world, make([]int32, 1<<20), 1, 7)
@@ -157,13 +137,13 @@ var failing = map[string]struct {
 			time.Sleep(time.Second)
 		}
 		return nil
-	}, []string{"rank 1: nobody has received the message of 1048576 × int32 from rank 0, tag 7 on world"}, []string{"panic"}},
+	}, []string{"rank 1: nobody has received the message of 1048576 × int32 from rank 0, tag 7 on world"}},
 	"panic": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			panic("boom")
 		}
 		return world.Barrier().Wait(ctx)
-	}, []string{"rank 1 panicked: boom", "mpicxtest_test.go"}, []string{"deadlock"}},
+	}, []string{"rank 1 panicked: boom", "mpicxtest_test.go"}},
 }
 
 // failingPlans are plans that have to fail the test, because a statement with "must" is not carried
@@ -175,11 +155,15 @@ var failingPlans = map[string]string{
 	"must kill 1 in Allreduce step 2; must kill 2 in end message 9": `"must kill 2 in end message 9" has not been carried out: rank 2`,
 }
 
-func TestFailingPlans(t *testing.T) {
-	plan := os.Getenv(failingPlanEnv)
-	if plan == "" {
-		t.Skip("only TestPlansThatMust runs it")
-	}
+// passed is what STEPS and ONCE in failingPlans stand for: algorithms differ between transports.
+var passed = map[string]*strings.Replacer{
+	"goroutines": strings.NewReplacer("STEPS", "4 operations; 2 calls of Allreduce with step 1, 2", "ONCE", "2 operations; 1 call of Allreduce with step 1, 2"),
+	"processes":  strings.NewReplacer("STEPS", "8 operations; 2 calls of Allreduce with step 2, 3", "ONCE", "1 operation; 1 call of Allreduce with step 2"),
+}
+
+// A plan that had to do something, and did not, fails the test, and says what the rank has done.
+func TestPlansThatMust(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
 	program := func(ctx context.Context, world *mpicx.Comm) error {
 		for range 2 {
 			if err := mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
@@ -188,84 +172,67 @@ func TestFailingPlans(t *testing.T) {
 		}
 		return nil
 	}
-	if os.Getenv(failingEnv) == "processes" {
-		mpicxtest.RunProcessFaults(t, 4, plan, program)
-		return
+	run := map[string]func(*testing.T, string){
+		"goroutines": func(t *testing.T, plan string) { mpicxtest.RunFaults(t, 4, plan, program) },
+		"processes":  func(t *testing.T, plan string) { mpicxtest.RunProcessFaults(t, 4, plan, program) },
 	}
-	mpicxtest.RunFaults(t, 4, plan, program)
-}
-
-// passed is what STEPS and ONCE in failingPlans stand for: algorithms differ between transports.
-var passed = map[string]*strings.Replacer{
-	"goroutines": strings.NewReplacer("STEPS", "4 operations; 2 calls of Allreduce with step 1, 2", "ONCE", "2 operations; 1 call of Allreduce with step 1, 2"),
-	"processes":  strings.NewReplacer("STEPS", "8 operations; 2 calls of Allreduce with step 2, 3", "ONCE", "1 operation; 1 call of Allreduce with step 2"),
-}
-
-const failingPlanEnv = "MPICX_TEST_FAILING_PLAN"
-
-// A plan that had to do something, and did not, fails the test, and says what the rank has done.
-func TestPlansThatMust(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
 	for plan, want := range failingPlans {
-		for _, ranks := range []string{"goroutines", "processes"} {
+		for ranks, passed := range passed {
 			t.Run(ranks+"/"+plan, func(t *testing.T) {
 				if ranks == "processes" {
 					needsProcesses(t)
 				}
-				cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingPlans$", "-test.timeout=5m")
-				cmd.Env = append(os.Environ(), failingPlanEnv+"="+plan, failingEnv+"="+ranks)
-				out, err := cmd.CombinedOutput()
-				require.Error(t, err)
-				require.Contains(t, string(out), passed[ranks].Replace(want))
-				require.Equal(t, 1, strings.Count(string(out), "has not been carried out"), "%s", out)
+				text := fails(t, "", func(t *testing.T) { run[ranks](t, plan) })
+				require.Contains(t, text, passed.Replace(want))
+				require.Equal(t, 1, strings.Count(text, "has not been carried out"), text)
 			})
 		}
 	}
 }
 
-const failingEnv = "MPICX_TEST_FAILING"
-
-func TestFailing(t *testing.T) {
-	test, ok := failing[os.Getenv(failingEnv)]
-	if !ok {
-		t.Skip("only TestFailures runs it")
+// fails runs a test that has to fail, or one of its subtests, in another process, which calls fails
+// again. It returns what the process prints.
+func fails(t *testing.T, subtest string, test func(*testing.T)) string {
+	t.Helper()
+	const env = "MPICX_TEST_FAILING"
+	if os.Getenv(env) != "" {
+		test(t)
+		t.SkipNow()
 	}
-	mpicxtest.Run(t, test.ranks, test.fn)
+	pattern := "^" + strings.ReplaceAll(regexp.QuoteMeta(t.Name()), "/", "$/^") + "$" + subtest
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+pattern, "-test.timeout=5m", "-test.v")
+	cmd.Env = append(os.Environ(), env+"=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.NotContains(t, string(out), "test timed out")
+	return string(out)
 }
 
-// seesDeath is what some of these end with where the backend sees that a process
-// has died, or that a rank which others need has returned.
+// seesDeath is what some of these end with where the backend sees that a process has died, or that
+// a rank which others need has returned.
 var seesDeath = map[string]string{
 	"dead rank":        "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
-	"dead in a helper": "rank 2: mpicx: communicator corrupted; dead: [1]",
 	"error that waits": "ranks 0, 2: mpicx: communicator corrupted; dead: [1]",
 	"one has returned": "rank 0: mpicx: communicator corrupted; rank 1 has returned",
 }
 
-// TestFailures: Run fails the test at once, and says why.
+// Run fails the test at once, and says why.
 func TestFailures(t *testing.T) {
 	for name, test := range failing {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailing$", "-test.timeout=5m", "-test.v")
-			cmd.Env = append(os.Environ(), failingEnv+"="+name)
-			out, err := cmd.CombinedOutput()
-			require.Error(t, err)
-			text := string(out)
-			require.NotContains(t, text, "test timed out")
+			text := fails(t, "", func(t *testing.T) { mpicxtest.Run(t, test.ranks, test.fn) })
 			if dead, ok := seesDeath[name]; ok && mpicx.Backend == "ulfm" {
 				test.want = []string{dead}
 			}
 			for _, want := range test.want {
 				require.Contains(t, text, want)
 			}
-			for _, not := range test.not {
-				if not == "panic" {
-					not = "panic:"
-				}
-				require.NotContains(t, text, not)
-			}
-			require.Equal(t, 1, strings.Count(text, "--- FAIL"), text)
+			all := strings.Join(test.want, "\n")
+			require.Equal(t, strings.Contains(all, "deadlock"), strings.Contains(text, "deadlock"), text)
+			require.Equal(t, strings.Count(all, ": nobody has "), strings.Count(text, ": nobody has "), text)
+			require.NotContains(t, text, "\npanic: ")
+			require.Equal(t, 2, strings.Count(text, "--- FAIL"), text) // the subtest, and TestFailures itself
 		})
 	}
 }
@@ -277,9 +244,7 @@ func TestTimers(t *testing.T) {
 			if world.Rank() == i%3 {
 				time.Sleep(20 * 24 * time.Hour)
 			}
-			if err := world.Barrier().Wait(ctx); err != nil {
-				return err
-			}
+			world.Barrier().MustWait(ctx)
 		}
 		return nil
 	})

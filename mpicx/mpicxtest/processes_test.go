@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,8 +46,8 @@ func TestRunProcesses(t *testing.T) {
 	require.Len(t, pids, 4)
 }
 
-// Several calls in a test, and in its subtests, each have processes of their own; in
-// those, calls before them return what they have returned.
+// Several calls in a test, and in its subtests, each have processes of their own, whatever
+// goroutine ranks were before; in those, calls before them return what they have returned.
 func TestRunProcessesAgain(t *testing.T) {
 	pid := func(t *testing.T, n int, seen ...int) int {
 		p := mpicxtest.RunProcesses(t, n, func(ctx context.Context, world *mpicx.Comm) error {
@@ -59,7 +59,10 @@ func TestRunProcessesAgain(t *testing.T) {
 		require.ElementsMatch(t, seen, values[0])
 		return values[1][0]
 	}
+	barrier := func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
+	mpicxtest.Run(t, 3, barrier)
 	first := pid(t, 1)
+	mpicxtest.Run(t, 3, barrier)
 	second := pid(t, 2, first)
 	for n := 1; n <= 2; n++ {
 		t.Run(fmt.Sprintf("n=%d, the (same)", n), func(t *testing.T) {
@@ -68,14 +71,6 @@ func TestRunProcessesAgain(t *testing.T) {
 			require.NotContains(t, []int{first, second}, third)
 		})
 	}
-}
-
-// Goroutine ranks before do not disturb.
-func TestRunProcessesAfterRun(t *testing.T) {
-	barrier := func(ctx context.Context, world *mpicx.Comm) error { return world.Barrier().Wait(ctx) }
-	mpicxtest.Run(t, 3, barrier)
-	mpicxtest.RunProcesses(t, 2, barrier)
-	mpicxtest.Run(t, 3, barrier)
 }
 
 // What a process of a job starts is no process of it.
@@ -95,50 +90,42 @@ func TestWhatProcessesStart(t *testing.T) {
 	})
 }
 
-// processesThatFail are tests that have to fail, and what they have to print: see TestFailures.
+// processesThatFail are tests that have to fail, and what they have to print.
 var processesThatFail = map[string]struct {
 	fn   func(t *testing.T, ctx context.Context, world *mpicx.Comm) error
 	want []string
 }{
-	"processes: error": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"error": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		fmt.Println("said by", world.Rank())
 		if world.Rank() == 1 {
 			return errors.New("my own error")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1: my own error", "said by 0", "said by 1"}},
-	"processes: exit": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"exit": {func(_ *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			os.Exit(3)
 		}
 		return nil
 	}, []string{"rank 1 has ended: exit status 3"}},
-	"processes: Errorf": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"Errorf": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			t.Errorf("an assertion")
 		}
 		return nil
 	}, []string{"rank 1 has failed", "an assertion"}},
-	"processes: FailNow": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"FailNow": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			t.Fatalf("an assertion")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1 has failed", "an assertion"}},
-	"processes: panic": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
+	"panic": {func(t *testing.T, ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			panic("boom")
 		}
 		return world.Barrier().Wait(ctx)
 	}, []string{"rank 1 panicked: boom"}},
-}
-
-func TestFailingProcesses(t *testing.T) {
-	test, ok := processesThatFail[os.Getenv(failingEnv)]
-	if !ok {
-		t.Skip("only TestProcessFailures runs it")
-	}
-	mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
 }
 
 // needsProcesses skips a test of what RunProcesses says where that skips all.
@@ -154,12 +141,11 @@ func TestProcessFailures(t *testing.T) {
 	for name, test := range processesThatFail {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFailingProcesses$", "-test.timeout=5m")
-			cmd.Env = append(os.Environ(), failingEnv+"="+name)
-			out, err := cmd.CombinedOutput()
-			require.Error(t, err)
+			text := fails(t, "", func(t *testing.T) {
+				mpicxtest.RunProcesses(t, 2, func(ctx context.Context, world *mpicx.Comm) error { return test.fn(t, ctx, world) })
+			})
 			for _, want := range test.want {
-				require.Contains(t, string(out), want)
+				require.Contains(t, text, want)
 			}
 		})
 	}
@@ -184,32 +170,33 @@ func TestFlags(t *testing.T) {
 	})
 }
 
-// Plans end processes by real signals and statuses.
+// Plans end processes by real signals and statuses. What a process has handed over before is there.
 func TestProcessFaults(t *testing.T) {
+	const none = -1
 	for plan, status := range map[string]int{
 		"kill 1 in Allreduce step 2":                                 137,
 		"kill 1 by SIGTERM at operation 5":                           143,
 		"kill 1 by SIGSEGV in Allreduce step 2":                      2, // Go prints what its goroutines do, and exits
 		"exit 1 with status 3 in Allreduce step 2":                   3,
 		"exit 1 with status 0 in Allreduce step 2":                   0,
-		"kill 1 by SIGKILL in resolve message 1":                     137,
-		"stop 1 for 200ms in Allreduce step 2":                       -1,
-		"kill 2 at operation 999999":                                 -1,
+		"kill 1 by SIGKILL in resolve message 1":                     none, // nobody raises anything unless somebody dies
+		"stop 1 for 200ms in Allreduce step 2":                       none,
+		"kill 2 at operation 999999":                                 none,
 		"stop 0 for 100ms at operation 3; kill 1 random seed 7 of 9": 137,
 	} {
 		t.Run(plan, func(t *testing.T) {
-			if status >= 0 || strings.HasPrefix(plan, "kill") {
+			if !strings.HasPrefix(plan, "stop 1") {
 				mpicxtest.NeedsULFM(t)
 			}
-			fired := strings.Contains(plan, "resolve") // nobody raises anything unless somebody dies
 			begin := time.Now()
 			all := mpicxtest.RunProcessFaults(t, 4, plan, func(ctx context.Context, world *mpicx.Comm) error {
+				mpicxtest.Hand(-1)
 				sum := []int{0}
 				var err error
 				for i := 0; i < 3 && err == nil; i++ {
 					err = mpicx.Allreduce(world, []int{1}, sum, mpicx.Sum).Wait(ctx)
 				}
-				if corruptedError(err) {
+				if isCorrupted(err) {
 					err = mpicx.Allreduce(world.Shrink().MustGet(ctx), []int{1}, sum, mpicx.Sum).Wait(ctx)
 				}
 				mpicxtest.Hand(sum[0])
@@ -218,31 +205,17 @@ func TestProcessFaults(t *testing.T) {
 			if strings.HasPrefix(plan, "stop 1") {
 				require.GreaterOrEqual(t, time.Since(begin), 200*time.Millisecond)
 			}
-			for r, p := range all {
-				switch {
-				case r == 1 && status >= 0 && !fired:
-					require.True(t, p.Killed)
-					require.Equal(t, status, p.Status)
-				case r == 1 && fired:
-				case status >= 0 && !fired:
-					require.Equal(t, []int{3}, mpicxtest.ValuesOf[int](t, p))
-				default:
-					require.False(t, p.Killed)
-					require.Equal(t, []int{4}, mpicxtest.ValuesOf[int](t, p))
-				}
+			left := 4
+			if status != none {
+				require.True(t, all[1].Killed)
+				require.Equal(t, status, all[1].Status)
+				require.Equal(t, []int{-1}, mpicxtest.ValuesOf[int](t, all[1]))
+				left, all = 3, slices.Delete(all, 1, 2)
+			}
+			for _, p := range all {
+				require.False(t, p.Killed)
+				require.Equal(t, []int{-1, left}, mpicxtest.ValuesOf[int](t, p))
 			}
 		})
 	}
-}
-
-// A real kill from outside is no plan's: it fails the test, but what came before is there.
-func TestValuesOfTheDead(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	all := mpicxtest.RunProcessFaults(t, 2, "kill 1 in Barrier step 2", func(ctx context.Context, world *mpicx.Comm) error {
-		mpicxtest.Hand("last words")
-		_ = world.Barrier().Wait(ctx)
-		return nil
-	})
-	require.Equal(t, []string{"last words"}, mpicxtest.ValuesOf[string](t, all[1]))
-	require.Equal(t, 128+int(syscall.SIGKILL), all[1].Status)
 }

@@ -59,39 +59,30 @@ func TestILU0KeepsThePattern(t *testing.T) {
 }
 
 func TestILU0Errors(t *testing.T) {
-	inf := math.Inf(1)
-	tests := []struct {
+	for _, tt := range []struct {
 		name    string
 		entries []Triplet
-		want    PivotError
-		text    string
+		row     int
+		pivot   float64
 	}{
-		{"no diagonal", []Triplet{{0, 0, 1}, {1, 0, 1}}, PivotError{Row: 1},
-			"sparse: ILU(0) of row 1: the pivot is 0, expected a finite number that is not negligible in its row"},
-		{"zero", []Triplet{{0, 0, 0}, {1, 1, 1}}, PivotError{Row: 0}, ""},
-		{"becomes zero", []Triplet{{0, 0, 1}, {0, 1, 2}, {1, 0, 2}, {1, 1, 4}}, PivotError{Row: 1}, ""},
-		{"becomes infinite", []Triplet{{0, 0, 1e-10}, {0, 1, 1}, {1, 0, 1e300}, {1, 1, 1}}, PivotError{Row: 1, Pivot: -inf}, ""},
-		{"inverse overflows", []Triplet{{0, 0, 1}, {1, 1, 1e-310}}, PivotError{Row: 1}, ""},
-		{"what rounding leaves", []Triplet{{0, 0, 3}, {0, 1, 0.1}, {1, 0, 0.3}, {1, 1, 0.01 + 4e-18}}, PivotError{Row: 1}, ""},
-	}
-	for _, tt := range tests {
+		{"no diagonal", []Triplet{{0, 0, 1}, {1, 0, 1}}, 1, 0},
+		{"zero", []Triplet{{0, 0, 0}, {1, 1, 1}}, 0, 0},
+		{"becomes zero", []Triplet{{0, 0, 1}, {0, 1, 2}, {1, 0, 2}, {1, 1, 4}}, 1, 0},
+		{"becomes infinite", []Triplet{{0, 0, 1e-10}, {0, 1, 1}, {1, 0, 1e300}, {1, 1, 1}}, 1, math.Inf(-1)},
+		{"inverse overflows", []Triplet{{0, 0, 1}, {1, 1, 1e-310}}, 1, 1e-310},
+		{"what rounding leaves", []Triplet{{0, 0, 3}, {0, 1, 0.1}, {1, 0, 0.3}, {1, 1, 0.01 + 4e-18}}, 1, 0},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m, err := NewCSR(2, 2, tt.entries)
 			require.NoError(t, err)
 			_, err = ILU0(m)
 			var pivot *PivotError
 			require.ErrorAs(t, err, &pivot)
-			assert.Equal(t, tt.want.Row, pivot.Row)
-			if math.IsInf(tt.want.Pivot, 0) {
-				assert.Equal(t, tt.want.Pivot, pivot.Pivot)
-			} else {
-				assert.InDelta(t, tt.want.Pivot, pivot.Pivot, 1e-17)
-			}
-			if tt.text != "" {
-				assert.EqualError(t, err, tt.text)
-			}
+			assert.Equal(t, tt.row, pivot.Row)
+			assert.True(t, pivot.Pivot == tt.pivot || math.Abs(pivot.Pivot-tt.pivot) < 1e-17, "%v", pivot.Pivot)
 		})
 	}
+	assert.EqualError(t, &PivotError{Row: 1}, "sparse: ILU(0) of row 1: the pivot is 0, expected a finite number that is not negligible in its row")
 	_, err := ILU0(&CSR{Rows: 1, Cols: 2, RowPtr: []int{0, 0}})
 	assert.EqualError(t, err, "sparse: ILU(0) of a 1 x 2 matrix, expected a square one")
 	f, err := ILU0(&CSR{RowPtr: []int{0}})

@@ -26,10 +26,10 @@ func TestPartition(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, Partition(withCounts(tt.counts).RowPtr, tt.n))
+			assert.Equal(t, tt.want, Partition(rowPtr(tt.counts), tt.n))
 		})
 	}
-	assert.PanicsWithValue(t, "sparse: Partition among 0 ranks, expected at least 1", func() { Partition(withCounts(nil).RowPtr, 0) })
+	assert.PanicsWithValue(t, "sparse: Partition among 0 ranks, expected at least 1", func() { Partition(rowPtr(nil), 0) })
 }
 
 func TestPartitionIsOptimal(t *testing.T) {
@@ -39,50 +39,36 @@ func TestPartitionIsOptimal(t *testing.T) {
 		for i := range counts {
 			counts[i] = rng.IntN(8)
 		}
-		n := 1 + rng.IntN(5)
-		offsets := Partition(withCounts(counts).RowPtr, n)
+		n, ptr := 1+rng.IntN(5), rowPtr(counts)
+		offsets := Partition(ptr, n)
 		require.Len(t, offsets, n+1)
 		require.Zero(t, offsets[0])
 		require.Equal(t, len(counts), offsets[n])
 		require.True(t, slices.IsSorted(offsets), "%v", offsets)
 		most := 0
 		for r := range n {
-			most = max(most, total(counts[offsets[r]:offsets[r+1]]))
+			most = max(most, ptr[offsets[r+1]]-ptr[offsets[r]])
 		}
-		require.Equal(t, leastMost(counts, n), most, "%v among %d: %v", counts, n, offsets)
+		require.Equal(t, leastMost(ptr, n), most, "%v among %d: %v", counts, n, offsets)
 	}
 }
 
-// leastMost tries all ways of dividing counts into n blocks.
-func leastMost(counts []int, n int) int {
-	if n == 1 {
-		return total(counts)
-	}
-	least := total(counts)
-	for k := range len(counts) + 1 {
-		least = min(least, max(total(counts[:k]), leastMost(counts[k:], n-1)))
+// leastMost tries all ways of dividing rows into n blocks.
+func leastMost(ptr []int, n int) int {
+	least := ptr[len(ptr)-1] - ptr[0]
+	if n > 1 {
+		for k := range ptr {
+			least = min(least, max(ptr[k]-ptr[0], leastMost(ptr[k:], n-1)))
+		}
 	}
 	return least
 }
 
-func total(counts []int) int {
-	sum := 0
-	for _, c := range counts {
-		sum += c
+// rowPtr returns where the rows begin that have so many entries.
+func rowPtr(counts []int) []int {
+	ptr := []int{0}
+	for i, c := range counts {
+		ptr = append(ptr, ptr[i]+c)
 	}
-	return sum
-}
-
-// withCounts returns a matrix with the given number of entries in each row.
-func withCounts(counts []int) *CSR {
-	m := &CSR{Rows: len(counts), RowPtr: []int{0}}
-	for _, c := range counts {
-		m.RowPtr = append(m.RowPtr, m.RowPtr[len(m.RowPtr)-1]+c)
-		for j := range c {
-			m.ColIdx = append(m.ColIdx, int32(j))
-			m.Val = append(m.Val, 1)
-			m.Cols = max(m.Cols, j+1)
-		}
-	}
-	return m
+	return ptr
 }

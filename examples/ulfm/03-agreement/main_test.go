@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -29,24 +28,17 @@ rank 3: agreed: not all living ranks have the table, continue without it
 // For any rank that dies at any point, all survivors take the same branch. They continue with the
 // table only if each of them has it.
 func TestAllDecideAlike(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for size := 2; size <= 9; size++ {
-		for victim := range size {
-			for _, point := range points {
-				if point == late && victim <= 1 {
-					continue // the victim would wait for itself, or rank 1 for the victim
-				}
-				t.Run(fmt.Sprintf("%d of %d %s", victim, size, point), func(t *testing.T) {
-					said := run(t, size, lesson.Fault{Rank: victim, Point: point})
-					without := strings.Count(said, "agreed: not all")
-					with := strings.Count(said, "agreed: all living ranks have the table, continue with 42")
-					require.Equal(t, size-1, with+without, said)
-					require.True(t, with == 0 || without == 0, said)
-					require.Equal(t, strings.Contains(said, "has no table"), without > 0, said)
-				})
-			}
+	lessontest.OneDies(t, []int{2, 3, 4, 5, 6, 7, 8, 9}, []int{0}, points, func(t *testing.T, size int, f lesson.Fault) {
+		if f.Point == late && f.Rank <= 1 {
+			return // the victim would wait for itself, or rank 1 for the victim
 		}
-	}
+		said := run(t, size, f)
+		without := strings.Count(said, "agreed: not all")
+		with := strings.Count(said, "agreed: all living ranks have the table, continue with 42")
+		require.Equal(t, size-1, with+without, said)
+		require.True(t, with == 0 || without == 0, said)
+		require.Equal(t, strings.Contains(said, "has no table"), without > 0, said)
+	})
 }
 
 func TestNobodyDies(t *testing.T) {

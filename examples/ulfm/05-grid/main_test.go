@@ -23,32 +23,22 @@ func run(t *testing.T, size int, faults ...lesson.Fault) string {
 
 // For any rank that dies at any point, all hear of it, and all agree on how to continue.
 func TestAllHear(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for _, size := range []int{2, 3, 4, 6} {
-		for victim := range size {
-			var faults []lesson.Fault
-			for _, point := range atEnds {
-				faults = append(faults, lesson.Fault{Rank: victim, Point: point})
-			}
-			for step := range steps {
-				for _, point := range points {
-					faults = append(faults, lesson.Fault{Rank: victim, Step: step, Point: point})
-				}
-			}
-			for _, fault := range faults {
-				t.Run(fmt.Sprintf("%d of %d in step %d %s", victim, size, fault.Step, fault.Point), func(t *testing.T) {
-					said := run(t, size, fault)
-					_, first, _ := strings.Cut(said, ": ")
-					first, _, _ = strings.Cut(first, "\n")
-					require.Equal(t, size-1, strings.Count(said, first+"\n"), said)
-					needed := fault.Step < steps-1 || height(size) > 1 &&
-						fault.Point != "in the column" && fault.Point != "after the column"
-					if needed && fault.Point != "in the agreement" {
-						require.Equal(t, fmt.Sprintf("agreed: the grid is broken; dead: [%d]", victim), first)
-					}
-				})
-			}
-		}
+	sizes, all := []int{2, 3, 4, 6}, make([]int, steps)
+	for step := range all {
+		all[step] = step
+	}
+	lessontest.OneDies(t, sizes, []int{0}, atEnds, hear)
+	lessontest.OneDies(t, sizes, all, points, hear)
+}
+
+func hear(t *testing.T, size int, f lesson.Fault) {
+	said := run(t, size, f)
+	_, first, _ := strings.Cut(said, ": ")
+	first, _, _ = strings.Cut(first, "\n")
+	require.Equal(t, size-1, strings.Count(said, first+"\n"), said)
+	needed := f.Step < steps-1 || height(size) > 1 && f.Point != "in the column" && f.Point != "after the column"
+	if needed && f.Point != "in the agreement" {
+		require.Equal(t, fmt.Sprintf("agreed: the grid is broken; dead: [%d]", f.Rank), first)
 	}
 }
 

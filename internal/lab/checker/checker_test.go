@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The first of the programs that CI runs. What happens once in a million orders of events is for make nightly, which
-// counts it: here a failure has to come again, so that no change fails by chance.
+// The first of the programs that CI runs. What happens once in a million orders of events is for
+// make nightly, which counts it: here a failure has to come again, so that no change fails by
+// chance.
 func TestPrograms(t *testing.T) {
 	n := uint64(2000)
 	if testing.Short() || buildtags.Race {
@@ -53,23 +56,17 @@ func TestSeeds(t *testing.T) {
 
 // A program shrinks to the steps that its failure needs.
 func TestShrink(t *testing.T) {
-	kinds := func(steps []*step) string {
-		var text strings.Builder
-		var walk func([]*step)
-		walk = func(steps []*step) {
-			for _, s := range steps {
-				fmt.Fprint(&text, s.kind, " ")
-				walk(s.body)
-				walk(s.then)
+	expires := func(q *program) bool {
+		for i := range count(q.body) {
+			if nth(q.body, i).kind == doExpire {
+				return true
 			}
 		}
-		walk(steps)
-		return text.String()
+		return false
 	}
 	shrunk := 0
 	for seed := range uint64(200) {
 		p := generate(seed, 50)
-		expires := func(q *program) bool { return strings.Contains(kinds(q.body), fmt.Sprint(doExpire)) }
 		if !expires(p) {
 			continue
 		}
@@ -109,7 +106,7 @@ func (m *made) told(rank int, what string, failures ...mpicx.Failure) {
 	m.events[rank] = append(m.events[rank], v)
 }
 
-// tries adds a TryAll of rank 1, inside which a goroutine is told inside, and which returns outside.
+// tries adds a TryAll of rank 1, in which a goroutine is told one error, and which returns another.
 func (m *made) tries(inside, outside error) {
 	m.several = true
 	in := &running{step: &step{kind: doScope, how: tryAll}, comm: m.world, name: "1", begun: m.now()}
@@ -240,8 +237,8 @@ func TestHang(t *testing.T) {
 	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier, step 1: receive from rank 1 on world")
 }
 
-// Programs replace dead ranks: spares are taken, of which some die and are replaced too, and sometimes
-// there are too few.
+// Programs replace dead ranks: spares are taken, of which some die and are replaced too, and
+// sometimes there are too few.
 func TestReplaces(t *testing.T) {
 	taken, again, few := 0, 0, 0
 	for seed := uint64(1); seed < 2000 && (taken < 20 || again < 5 || few < 5); seed++ {
@@ -253,18 +250,13 @@ func TestReplaces(t *testing.T) {
 		require.Empty(t, h.failures, "seed %d", seed)
 		taken += h.rescues
 		for unit, byRank := range h.units {
-			for _, outcome := range byRank {
-				switch {
-				case strings.HasPrefix(unit, "R1: Replace ") && outcome != "<nil>":
-					few++
-				case strings.HasPrefix(unit, "H5: members of r"):
-					if _, incarnations, _ := strings.Cut(outcome, "] ["); strings.Contains(incarnations, "2") {
-						again++
-					}
-				default:
-					continue
-				}
-				break
+			outcome := slices.Collect(maps.Values(byRank))[0] // of all ranks
+			_, incarnations, _ := strings.Cut(outcome, "] [")
+			if strings.HasPrefix(unit, "R1: Replace ") && outcome != "<nil>" {
+				few++
+			}
+			if strings.HasPrefix(unit, "H5: members of r") && strings.Contains(incarnations, "2") {
+				again++
 			}
 		}
 	}

@@ -40,13 +40,13 @@ func TestFails(t *testing.T) {
 				}
 				return parabolas(world.Rank())(ctx, x, grad)
 			})
-			e, ok := errors.AsType[*fit.Error](err)
-			require.True(t, ok, "%v", err)
+			var e *fit.Error
+			require.ErrorAs(t, err, &e)
 			if known := e.Best.F; world.Rank() == rank || !math.IsInf(known, 1) { // another may know one less
 				require.InDelta(t, 194, known, 1e-9)
 			}
-			p, ok := errors.AsType[*mpicx.PropagatedError](err)
-			require.True(t, ok, "%v", err)
+			var p *mpicx.PropagatedError
+			require.ErrorAs(t, err, &p)
 			require.Equal(t, rank, p.Failures[0].Rank)
 			require.Equal(t, world.Rank() == rank, errors.Is(err, errNone))
 
@@ -57,7 +57,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// A panic goes on at its rank, and corrupts the communicator.
+// A panic continues at its rank, and corrupts the communicator.
 func TestPanics(t *testing.T) {
 	for rank := range 3 {
 		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -69,13 +69,13 @@ func TestPanics(t *testing.T) {
 			})
 			return err
 		}, mpicx.WithRanks(3))
-		p, ok := errors.AsType[*mpicx.PanicError](err)
-		require.True(t, ok, "%v", err)
+		var p *mpicx.PanicError
+		require.ErrorAs(t, err, &p)
 		require.Equal(t, rank, p.Rank)
 	}
 }
 
-// Whoever dies, and whenever: the others have the minimum or the death, and none hangs.
+// Whichever rank dies, and whenever: the others have the minimum or the death, and none hangs.
 func TestDies(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for rank := range 3 {
