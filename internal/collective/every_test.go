@@ -302,9 +302,7 @@ func TestEveryIsInterrupted(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			for n := 1; n <= most(5, 3); n++ {
 				for victim := range n {
-					k := 1
-					for a.isInterrupted(t, n, victim, k) {
-						k++
+					for k := 1; a.isInterrupted(t, n, victim, k); k++ {
 					}
 				}
 			}
