@@ -6,45 +6,12 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// A request of these tests.
-type request struct {
-	transport.Request
-	awaited atomic.Bool
-	done    chan struct{}
-}
-
-func (r *request) Completed(*transport.Request) { close(r.done) }
-func (r *request) Awaited() bool                { return r.awaited.Load() }
-
-// start begins a request.
-func (r *request) start(begin func(*transport.Request)) *request {
-	r.done, r.Done = make(chan struct{}), r
-	begin(&r.Request)
-	return r
-}
-
-func (r *request) wait() error {
-	<-r.done
-	return r.Err
-}
-
-func recv(c *comm, peer, tag int) *request {
-	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, 1<<20)}}
-	return r.start(c.Irecv)
-}
-
-func send(c *comm, peer, tag, length int) *request {
-	r := &request{Request: transport.Request{Peer: peer, Tag: tag, Buf: make([]byte, length)}}
-	return r.start(c.Isend)
-}
 
 // died is a listener that is told of deaths.
 type died struct {
@@ -87,20 +54,6 @@ func endWith(t *testing.T, want error, requests ...*request) {
 	for i, r := range requests {
 		require.Equal(t, want, r.wait(), i)
 	}
-}
-
-// came has a packet come from a process.
-func (e *engine) came(from int, h header, rest []byte) {
-	e.mu.Lock()
-	(*Sink)(e).Came(from, packet(h, rest))
-	e.unlock()
-}
-
-// buries has the engine learn of the death of a process.
-func (e *engine) buries(process int) {
-	e.mu.Lock()
-	e.died(process)
-	e.unlock()
 }
 
 func comms(jobs []*Job) (all []*comm) {
