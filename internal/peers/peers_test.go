@@ -63,10 +63,8 @@ func live(dir string) {
 // endBy ends this process.
 func endBy(how string, p *peers.Peers) {
 	switch how {
-	case "exit 0":
-		os.Exit(0)
-	case "exit 3":
-		os.Exit(3)
+	case "exit 0", "exit 3":
+		os.Exit(int(how[len(how)-1] - '0'))
 	case "panic in a goroutine":
 		go func() { panic(how) }()
 		select {}
@@ -108,12 +106,6 @@ func endBy(how string, p *peers.Peers) {
 		fmt.Println("left")
 	case "kill 0", "kill 1", "kill 2", "kill 3":
 		fmt.Println(p.Kill(int(how[len(how)-1] - '0')))
-	case "SIGSEGV":
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV)
-		select {}
-	case "SIGABRT":
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGABRT)
-		select {}
 	default:
 		log.Fatalf("%q", how)
 	}
@@ -184,7 +176,9 @@ func (p *process) says(t *testing.T) string {
 }
 
 // signals are sent to a process. What else a process does it reads from its input.
-var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGSTOP": syscall.SIGSTOP, "SIGCONT": syscall.SIGCONT}
+var signals = map[string]syscall.Signal{
+	"SIGKILL": syscall.SIGKILL, "SIGSTOP": syscall.SIGSTOP, "SIGCONT": syscall.SIGCONT, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT,
+}
 
 func (p *process) do(t *testing.T, what string) {
 	if s, ok := signals[what]; ok {
