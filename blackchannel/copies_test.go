@@ -143,10 +143,7 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 			switch {
 			case m == nil:
 				if c.machines[comm-1][r] != nil {
-					steps = append(steps, c.at(r, func() {
-						c.machines[comm][r] = c.machines[comm-1][r].Dup(uint64(comm))
-						c.machines[comm][r].Listen()
-					}))
+					steps = append(steps, c.at(r, func() { c.dup(comm, r) }))
 				}
 			case m.open && !m.joined:
 				steps = append(steps, c.at(r, m.Join))
@@ -168,6 +165,13 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 		}
 	}
 	return steps, deliveries
+}
+
+// dup has a rank make its side of a duplicate.
+func (c *clan) dup(comm, r int) {
+	d := c.machines[comm-1][r].Dup(uint64(comm))
+	c.machines[comm][r] = d
+	d.Listen()
 }
 
 // at is a step of a rank.
@@ -327,15 +331,9 @@ func TestEveryOrder(t *testing.T) {
 	}
 	var programs []program
 	for n := 1; n <= most; n++ {
-		for first := range n {
-			for corrupt := range 4 {
-				if corrupt < 2 {
-					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt == 1}}, []int{0}, false})
-				}
-				for second := range n {
-					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt&1 != 0}, {second, "b", corrupt&2 != 0}}, []int{0, 0}, false})
-				}
-			}
+		for k := range 4 * n * n {
+			first, second := planned{k / 4 % n, "a", k&1 != 0}, planned{k / 4 / n, "b", k&2 != 0}
+			programs = append(programs, program{n, 1, []planned{first}, []int{0}, false}, program{n, 1, []planned{first, second}, []int{0, 0}, false})
 		}
 	}
 	explore(t, programs)
@@ -365,44 +363,4 @@ func TestP8EveryOrder(t *testing.T) {
 		}
 	}
 	explore(t, programs)
-}
-
-// An error of the first communicator lets ranks close a duplicate where an error is under way. What
-// comes of that afterwards is dropped.
-func TestClosedByAnErrorAbove(t *testing.T) {
-	m := NewMachine(1, 2)
-	d := m.Dup(7)
-	d.Listen()
-	d.Raise(nil, false)
-	d.Close()
-	drop(m)
-	for _, msg := range []*Message{
-		{Kind: Verdict, Comm: 7, Verdict: &errchan.Verdict{}}, {Kind: Notice, Comm: 7, Round: 1}, {Kind: Verdict, Comm: 7, Round: 1, Verdict: &errchan.Verdict{}},
-	} {
-		require.NoError(t, m.Step(0, msg))
-		require.True(t, m.Idle())
-	}
-}
-
-// Reports that come after the final verdict open no round, even if the duplicate is closed.
-func TestClosedAfterACorruption(t *testing.T) {
-	m := NewMachine(0, 3)
-	d := m.Dup(7)
-	d.Listen()
-	d.Raise(nil, true)
-	late := &Message{Kind: Reports, Comm: 7, Reports: []errchan.Report{{Rank: 1}}}
-	for child := 1; child <= 2; child++ {
-		require.NoError(t, m.Step(child, &Message{Kind: Reports, Comm: 7}))
-	}
-	d.Close()
-	drop(m)
-	require.NoError(t, m.Step(1, late))
-	require.True(t, m.Idle())
-}
-
-// drop drops what a machine has to say.
-func drop(m *Machine) {
-	for more := true; more; {
-		_, more = m.Next()
-	}
 }
