@@ -31,8 +31,8 @@ func (a *attendant) Resolved(v *errchan.Verdict) {
 	a.told = a.world.RankNow(a.rank)
 }
 
-// errorAt returns how long it takes from an error at the given ranks to the verdict at the last of n,
-// each with a channel.
+// errorAt returns how long it takes from an error at the given ranks to the verdict at the last of
+// n, each with a channel.
 func errorAt(t *testing.T, n int, raisers ...int) (last time.Duration) {
 	const start = time.Microsecond
 	w := sim.New(sim.Config{Ranks: n, Model: cray})

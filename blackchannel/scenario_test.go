@@ -41,8 +41,8 @@ type script struct {
 	d *datadriven.TestData // the command
 }
 
-// choose sets the communicator that a command is about: comm=I is the I-th duplicate, else it is the
-// first of all.
+// choose sets the communicator that a command is about: comm=I is the I-th duplicate, else it is
+// the first of all.
 func (s *script) choose() {
 	comm := s.number("comm", 0)
 	for comm >= len(s.all) && comm > 0 {

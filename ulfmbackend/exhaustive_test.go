@@ -31,7 +31,8 @@ func TestAgreementExhaustively(t *testing.T) {
 	}
 }
 
-// hasAgreed says whether the survivors have agreed on the flags of all of them, and on who has died.
+// hasAgreed says whether the survivors have agreed on the flags of all of them, and on who has
+// died.
 func (u *universe) hasAgreed() error {
 	living := u.survivors()
 	for _, d := range u.programs[living[0]].agreed {
@@ -121,8 +122,8 @@ func TestCorruptionsExhaustively(t *testing.T) {
 	}
 }
 
-// exploreCorruptions has ranks signal (s), unwind (u), do both (b), need a dead rank (n), signal and
-// need one (r), wait (w), or only join what comes (p).
+// exploreCorruptions has ranks signal (s), unwind (u), do both (b), need a dead rank (n), signal
+// and need one (r), wait (w), or only join what comes (p).
 func exploreCorruptions(t *testing.T, ranks string, deaths int, prompt bool) {
 	u := newUniverse(len(ranks), deaths, func(r int) program {
 		is := func(of string) bool { return strings.Contains(of, ranks[r:r+1]) }

@@ -103,10 +103,10 @@ func (u *universe) isSettled() error {
 
 func equalVerdicts(v, w *errchan.Verdict) bool { return verdictText(v) == verdictText(w) }
 
-// H4, P1, H5, in universes that are too large to visit: errors of the communicator and of the one that
-// it is derived from, revokes, deaths, and agreements of both kinds. With six ranks the binomial graph
-// may fall apart before all have died that a rank would have to lose to be alone in the tree: there
-// the flood first needs mending.
+// H4, P1, H5, in universes that are too large to visit: errors of the communicator and of the one
+// that it is derived from, revokes, deaths, and agreements of both kinds. With six ranks the
+// binomial graph may fall apart before all have died that a rank would have to lose to be alone in
+// the tree: there the flood first needs mending.
 func TestAllOrNoneSampled(t *testing.T) {
 	mended := sampleErrors(t, 24000, 5, 6, func(*universe) {})
 	t.Log(mended, "floods were mended")

@@ -310,8 +310,8 @@ func TestEveryIsInterrupted(t *testing.T) {
 	}
 }
 
-// isInterrupted makes a call of n ranks in which an error comes before a request of a rank, and says
-// whether it came.
+// isInterrupted makes a call of n ranks in which an error comes before a request of a rank, and
+// says whether it came.
 func (a tested) isInterrupted(t *testing.T, n, victim, request int) (come bool) {
 	cause := errors.New("an error")
 	c := call{n: n, root: n / 2, length: 1500, op: add}

@@ -23,7 +23,8 @@ func TestScenarios(t *testing.T) {
 
 type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 
-// script is a job whose messages go in the order in which they were sent, as far as to stopped ranks.
+// script is a job whose messages go in the order in which they were sent, as far as to stopped
+// ranks.
 type script struct {
 	machines []*diagnosis.Machine
 	stopped  []int

@@ -197,8 +197,8 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
-// play starts processes and carries out a script. 0:TEXT has process 0 do what the text says, 0>TEXT
-// waits for this line of it, 0>A|B for two in any order, and 0. for its end.
+// play starts processes and carries out a script. 0:TEXT has process 0 do what the text says,
+// 0>TEXT waits for this line of it, 0>A|B for two in any order, and 0. for its end.
 func play(t *testing.T, n int, script ...string) []*process {
 	all := startAll(t, newDir(t), n)
 	for _, step := range script {
@@ -228,7 +228,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What else a process does: its end is reported if it has ended, and not before.
+// The end of a process is reported when it has ended, and not before, whatever else processes do.
 func TestReports(t *testing.T) {
 	for name, script := range map[string][]string{
 		"it is stopped":                 {"0:SIGSTOP", "1:exit 0", "2>ended 1", "0:SIGCONT", "0>ended 1", "0:SIGKILL", "2>ended 0"},

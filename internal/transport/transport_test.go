@@ -87,8 +87,8 @@ func TestStaleAmongLiveRanks(t *testing.T) {
 	try(0, oldest.epoch(), false)
 }
 
-// Messages that are arbitrarily old in some counts, and ahead in others: up to where counts have come
-// around some times, and powers of two.
+// Messages that are arbitrarily old in some counts, and ahead in others: up to where counts have
+// come around some times, and powers of two.
 func TestStaleOfOldMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 1_000_000 {

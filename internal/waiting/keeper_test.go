@@ -211,8 +211,8 @@ func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
 	}
 }
 
-// This is so for a Wait that has blocked too, and for a panic, which is a result: it neither hides a
-// verdict nor is hidden by one.
+// This is so for a Wait that has blocked too, and for a panic, which is a result: it neither hides
+// a verdict nor is hidden by one.
 func TestAVerdictComesBeforeAPanic(t *testing.T) {
 	k := new(keeper)
 	f, p := kept[int](k)
@@ -247,8 +247,8 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes on
-// in any case.
+// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes
+// on in any case.
 func TestAKeeperInterruptsWaits(t *testing.T) {
 	for name, verdict := range map[string]error{"they end": errCommon, "they go on": nil} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { interruptWaits(t, verdict) }) })

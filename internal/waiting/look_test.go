@@ -13,8 +13,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Whoever finds a future pending has its keeper look, who may end it; it is awaited then
-// only if somebody is about to block.
+// A goroutine that finds a future pending has its keeper look, which may end it. The future is
+// awaited then only if the goroutine is about to block.
 func TestKeeperLooks(t *testing.T) {
 	over := errors.New("over")
 	for name, c := range map[string]struct {

@@ -15,8 +15,8 @@ import (
 )
 
 // Goroutines wait for the same future with contexts that end at any time, while it is disturbed and
-// completed: the slot goes from one to another, is given up, and is taken by the completion. Everybody
-// ends with the result, a disturbance or their own cause, and after that with the result.
+// completed: the slot goes from one to another, is given up, and is taken by the completion.
+// Everybody ends with the result, a disturbance or their own cause, and after that with the result.
 func TestWaitersAndCompletionRace(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -37,7 +37,7 @@ func block(ranks []*Comm) {
 	}
 }
 
-// What ranks do, one after another.
+// A step is something that ranks do, one after another.
 type step = func(ranks []*Comm)
 
 func calls(rank int, words ...signature.Word) step {
@@ -117,9 +117,9 @@ func TestComparison(t *testing.T) {
 	}
 }
 
-// Calls are compared when a program blocks or ends. Comparisons take at most a hundredth of the time,
-// no matter how many ranks there are; but if the process was stopped in one, the next is not late. A
-// halted rank's request ends with both calls, and with nothing locked.
+// Calls are compared when a program blocks or ends. Comparisons take at most a hundredth of the
+// time, no matter how many ranks there are; but if the process was stopped in one, the next is not
+// late. A halted rank's request ends with both calls, and with nothing locked.
 func TestWhenCallsAreCompared(t *testing.T) {
 	blocks := func(ranks []*Comm) { ranks[1].Look() }
 	for _, test := range []struct {
@@ -172,7 +172,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// What changes during a comparison is compared next, if a program blocks meanwhile.
+// Calls that change during a comparison are compared next, if a program blocks meanwhile.
 func TestChangesDuringAComparison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ranks := New(3)

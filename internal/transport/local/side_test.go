@@ -186,7 +186,8 @@ func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
 }
 
-// A communicator forgets those derived from it when all members have made them, or have had an error.
+// A communicator forgets those derived from it when all members have made them, or have had an
+// error.
 func TestSubsAreForgotten(t *testing.T) {
 	const n = 4
 	cause := errors.New("an error")

@@ -9,8 +9,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// engine returns the engine of a process of which nobody makes progress but the test. It shares memory,
-// by source and destination, with the first two processes.
+// engine returns the engine of a process of which nobody makes progress but the test. It shares
+// memory, by source and destination, with the first two processes.
 func (j *memoryJob) engine(me, room int, mortal bool, memory *[2][2][]byte) *engine {
 	n := len(j.machines)
 	e := newEngine(j.processes[me], mortal)

@@ -41,7 +41,7 @@ func TestSilentMachine(t *testing.T) {
 	}
 }
 
-// What a machine's processes see, they tell those of others, without any timeout.
+// Processes tell those of other machines of the ends that they see, without any timeout.
 func TestToldDeaths(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 2, 2, 2)
 	told := listen(m.jobs[0].world)
@@ -62,8 +62,8 @@ func TestToldDeaths(t *testing.T) {
 }
 
 // Processes that are stopped are not declared dead as long as another process of their machine
-// vouches for them, or if the one that looks sees their ends itself. When they continue, they do not
-// declare others dead.
+// vouches for them, or if the one that looks sees their ends itself. When they continue, they do
+// not declare others dead.
 func TestStoppedProcess(t *testing.T) {
 	for _, test := range []struct {
 		of    []int
@@ -257,7 +257,7 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// What no process sends is garbage, and nothing else is.
+// Packets of hearts that no process sends are garbage, and no others are.
 func TestGarbageForHearts(t *testing.T) {
 	for _, c := range []struct {
 		h    header

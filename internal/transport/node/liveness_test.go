@@ -126,7 +126,7 @@ func TestDeathThatTheFabricDoesNotSee(t *testing.T) {
 	}
 }
 
-// What a process had sent before it died is there, though nobody had looked for it.
+// Messages that a process sent before it died arrive, though nobody had looked for them.
 func TestLastOfTheDead(t *testing.T) {
 	both(t, func(t *testing.T, share bool) {
 		const packets = 3 * seldom // the fabric is asked for deaths before all have been looked at
@@ -146,8 +146,8 @@ func TestLastOfTheDead(t *testing.T) {
 	})
 }
 
-// What the dead have sent on a communicator comes even if the receiver makes that later; what they
-// had only offered does not.
+// Messages that the dead have sent on a communicator come even if the receiver makes it later;
+// those that they had only offered do not.
 func TestMessagesOfTheDeadBeforeTheCommunicator(t *testing.T) {
 	const id = 77
 	e, _, _ := alone(t, true)
