@@ -28,10 +28,7 @@ type job struct {
 	// start starts a fresh rank, given its rank in the pool, unless it has been started before;
 	// nil: there are no fresh ranks.
 	start func(rank int)
-	// stop compares the collective calls of goroutine ranks a last time. It is called when all
-	// their programs have ended.
-	stop func()
-	end  func() error // waits for all processes, and ends this process's part
+	end   func() error // waits for all processes, and ends this process's part
 	// foreign says that this process has no rank. There are two reasons. With the black channel
 	// it would be a spare. Or it was started later, for the fresh ranks of a Run, and this job
 	// is that of an Instance without WithRespawn.
@@ -55,7 +52,7 @@ func goroutines(o *options, ranks int) *job {
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
 	sides := start(ranks + o.parked() + o.fresh())
-	j := &job{workers: o.workers(ranks), stop: sides[0].Stop, end: func() error { sides[0].Stop(); return nil }}
+	j := &job{workers: o.workers(ranks), end: func() error { return nil }}
 	for _, side := range sides {
 		j.sides = append(j.sides, side)
 	}
@@ -210,7 +207,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	began := world.Size() - l.Later() // the number of processes that were started at the beginning
 	n := cmp.Or(o.chosen, began-o.set.Spares)
 	o.set.MostFresh = l.Later()
-	j := &job{workers: o.workers(max(n, 0)), stop: func() {}, end: leaveProcesses, courtesy: courtesy}
+	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
 	var err error
 	switch all := n + o.parked(); {
 	case n > began:

@@ -101,7 +101,6 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		go crew.work(func() { run(t) })
 	}
 	<-crew.done
-	j.stop()
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {

@@ -7,12 +7,11 @@ import (
 
 func (s *Comm) Call(e transport.Epoch, w signature.Word) int {
 	s.mu.Lock()
-	number, odd := s.Matcher.Call(e, w)
+	number := s.Count(e, w)
 	s.mu.Unlock()
-	if odd != nil {
-		s.halt(odd)
+	if e == s.Live() {
+		s.comm.came(s.rank, e, number, w)
 	}
-	s.comm.changed()
 	return number
 }
 
@@ -31,7 +30,12 @@ func (s *Comm) Mismatch() error {
 	return s.Matcher.Mismatch()
 }
 
-// halt ends the rank's part in the epoch.
-func (s *Comm) halt(cause *transport.MismatchError) {
-	s.endAll(func() *transport.Request { return s.Halt(cause) }, cause)
+// halt ends the rank's part in epoch e, unless it has left that.
+func (s *Comm) halt(e transport.Epoch, cause *transport.MismatchError) {
+	s.endAll(func() *transport.Request {
+		if s.Epoch() != e {
+			return nil
+		}
+		return s.Halt(cause)
+	}, cause)
 }

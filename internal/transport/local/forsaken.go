@@ -1,6 +1,7 @@
 package local
 
 import (
+	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -16,7 +17,6 @@ import (
 
 // Look ends the requests that this rank waits for in vain.
 func (s *Comm) Look() {
-	s.comm.compare.soon()
 	if s.comm.absent.Load() > 0 {
 		s.endForsaken()
 	}
@@ -36,29 +36,7 @@ func (s *Comm) endForsaken() {
 		}, &transport.DeadError{Rank: transport.AnySource})
 		return
 	}
-	s.endLeft(func(r *transport.Request) bool { return !transport.IsCollective(r.Tag) && s.forsaken(r) })
-}
-
-// gone says which ranks have left, or returns nil if none has or processes are mortal.
-func (c *communicator) gone() []bool {
-	if c.mortal || c.absent.Load() == 0 {
-		return nil
-	}
-	gone := make([]bool, len(c.sides))
-	for i := range gone {
-		gone[i] = c.sides[i].process.silent.Load()
-	}
-	return gone
-}
-
-// endForsakenCalls ends the calls that wait for ranks that had left when the calls were compared.
-func (c *communicator) endForsakenCalls(gone []bool) {
-	for i := range gone {
-		s := &c.sides[i]
-		s.endLeft(func(r *transport.Request) bool {
-			return transport.IsCollective(r.Tag) && r.Peer >= 0 && gone[r.Peer] && s.forsaken(r)
-		})
-	}
+	s.endLeft(s.forsaken)
 }
 
 // endLeft ends the requests for which which returns true.
@@ -95,11 +73,12 @@ func (s *Comm) lastHope() *process {
 }
 
 // forsaken says whether all ranks that could complete r have left, and r belongs to a collective
-// call or the program waits for it.
+// call or the program waits for it. A Release goes on after the programs of its ranks have ended.
 func (s *Comm) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
 	if r.Peer >= 0 {
-		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && (transport.IsCollective(r.Tag) || r.IsAwaited())
+		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && r.Signature.Kind() != signature.Release &&
+			(transport.IsCollective(r.Tag) || r.IsAwaited())
 	}
 	for i := range sides {
 		if i != s.rank && !sides[i].isAbsent(e) {

@@ -13,7 +13,7 @@ type communicator struct {
 	*job
 	sides  []Comm
 	relay  relay
-	due    atomic.Bool  // its calls are compared in the next comparison
+	board  board
 	absent atomic.Int32 // members that have left or died; one may count twice
 
 	mu   sync.Mutex
@@ -22,8 +22,7 @@ type communicator struct {
 
 // job is what all communicators share.
 type job struct {
-	mortal  bool // processes may die
-	compare comparison
+	mortal bool // processes may die
 }
 
 // sub is a communicator that some of its members have made, and others may still make.
@@ -51,9 +50,7 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
-	j := &job{mortal: mortal}
-	j.compare.processes = processes
-	c := newCommunicator(j, n, 0, func(i int) *process { return &processes[i] })
+	c := newCommunicator(&job{mortal}, n, 0, func(i int) *process { return &processes[i] })
 	sides := make([]*Comm, n)
 	for i := range sides {
 		sides[i] = &c.sides[i]
@@ -63,6 +60,7 @@ func newJob(n int, mortal bool) []*Comm {
 
 func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
 	c := &communicator{job: j, sides: make([]Comm, n)}
+	c.board.epoch, c.board.first = e, 1
 	for i := range c.sides {
 		s := &c.sides[i]
 		s.comm, s.process, s.rank = c, member(i), i

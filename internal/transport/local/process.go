@@ -62,9 +62,7 @@ func (p *process) leave(j *job, dies bool) {
 					c.sides[i].endForsaken()
 				}
 			}
-			c.changed() // calls that wait for p are compared, and end
 		}
-		j.compare.soon()
 	})
 }
 
@@ -121,13 +119,9 @@ func (c *communicator) needs(p *process) (needed bool) {
 	return needed
 }
 
-// expireIfNeeded ends p, whose program has ended, if another rank needs it. It compares the calls
-// before, because nothing is compared once p has died.
+// expireIfNeeded ends p, whose program has ended, if another rank needs it.
 func (c *communicator) expireIfNeeded(p *process) {
-	if !c.needs(p) {
-		return
-	}
-	if c.compareCalls(); c.needs(p) {
+	if c.needs(p) {
 		p.expire()
 	}
 }
@@ -178,6 +172,9 @@ func (p *process) die() {
 // lose notes that a process has died, and ends its sends that no receive has taken. As the mu of
 // each side is held after the death, every send that was let through before is listed by then.
 func (c *communicator) lose(p *process) {
+	c.board.mu.Lock()
+	c.board.blind, c.board.places = true, nil
+	c.board.mu.Unlock()
 	victim := c.rank(p)
 	for i := range c.sides {
 		side := &c.sides[i]

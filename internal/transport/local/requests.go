@@ -23,13 +23,6 @@ func (s *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 		to.mu.Unlock()
 		return false
 	}
-	if transport.IsCollective(tag) && !to.Recalls(tag, w) {
-		if odd := to.Contradicts(&m); odd != nil {
-			to.mu.Unlock()
-			to.halt(odd)
-			return false
-		}
-	}
 	probes, recv := to.Take(&m)
 	received, long := recv != nil && recv.Kind == transport.Receiving, len(buf) > EagerLimit
 	counted := received && (long || transport.IsCollective(tag))
@@ -85,11 +78,6 @@ func (s *Comm) Isend(r *transport.Request) {
 		r.Done.Completed(r)
 		return
 	}
-	if odd := to.Contradicts(&m); odd != nil {
-		to.mu.Unlock()
-		to.halt(odd) // m is then dropped, unless it is too long to be buffered
-		to.mu.Lock()
-	}
 	probes, recv := to.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
 		to.begin()
@@ -119,15 +107,23 @@ func (s *Comm) Isend(r *transport.Request) {
 	to.complete(probes)
 	if eager {
 		r.Done.Completed(r)
-	} else if transport.IsCollective(m.Tag) {
-		s.comm.changed()
 	}
 	if recv != nil {
 		to.served(recv)
 		recv.Done.Completed(recv)
 	}
-	if !stays {
-		s.comm.expireIfNeeded(to.process)
+	s.look(m.Tag, to.rank, stays)
+}
+
+// look is called when a request with a tag waits for peer, and stays is what awaits has returned. If
+// the peer has left, a request of a collective call ends with it or, if processes are mortal, the
+// peer dies.
+func (s *Comm) look(tag, peer int, stays bool) {
+	switch {
+	case !stays:
+		s.comm.expireIfNeeded(s.comm.sides[peer].process)
+	case !s.comm.mortal && transport.IsCollective(tag) && s.comm.absent.Load() > 0:
+		s.endForsaken()
 	}
 }
 
@@ -213,17 +209,12 @@ func (s *Comm) wait(r *transport.Request) {
 	}
 	s.Post(r)
 	peer, stays := r.Peer, true // r may have ended when mu is unlocked
-	if peer >= 0 && s.counts(peer, r.Tag) {
+	if s.counts(peer) {
 		stays = s.comm.sides[peer].awaits()
 	}
-	ofCall := r.Tag < transport.AnyTag
+	tag := r.Tag
 	s.mu.Unlock()
-	if ofCall {
-		s.comm.changed()
-	}
-	if !stays {
-		s.comm.expireIfNeeded(s.comm.sides[peer].process)
-	}
+	s.look(tag, peer, stays)
 }
 
 // Cancel removes r from the queue in which it waits. It returns false if r no longer waits.

@@ -86,17 +86,14 @@ func (s *Comm) expects(m match.Key) bool {
 }
 
 // counts says whether a request between this rank and peer counts in awaited of the peer's
-// process: the ranks differ and, if processes are not mortal, the request ends if the peer's
-// program does.
-func (s *Comm) counts(peer, tag int) bool {
-	return peer != s.rank && (s.comm.mortal || !transport.IsCollective(tag))
-}
+// process.
+func (s *Comm) counts(peer int) bool { return peer >= 0 && peer != s.rank }
 
 // served is called for requests that no longer wait in this side. It removes them from the counts
 // of their peers (awaited).
 func (s *Comm) served(list *transport.Request) {
 	for r := list; r != nil; r = r.Next {
-		if r.Peer >= 0 && s.counts(r.Peer, r.Tag) {
+		if s.counts(r.Peer) {
 			s.comm.sides[r.Peer].process.awaited.Add(-1)
 		}
 	}
@@ -198,7 +195,7 @@ func (s *Comm) list(to *Comm, e *match.Envelope, r, mprobe *transport.Request) (
 	s.sending.messages = append(s.sending.messages, m)
 	to.queue(m, mprobe) // even a stale one: the sender's Advance ends it
 	r.Where = m
-	return !s.counts(r.Peer, r.Tag) || to.awaits(), true
+	return !s.counts(r.Peer) || to.awaits(), true
 }
 
 // withdrawIf takes the send off m, which waits in side s, and returns it, if which returns true
@@ -226,7 +223,7 @@ func (s *Comm) endSends(which func(*message) bool, cause error) {
 // unsend takes the send off m. The caller holds s's mu.
 func (s *Comm) unsend(m *message) {
 	m.Send.Where, m.Send = nil, nil
-	if s.counts(m.Source, m.Tag) {
+	if s.counts(m.Source) {
 		s.process.awaited.Add(-1)
 	}
 }

@@ -19,23 +19,28 @@ type calls struct {
 	late  int                      // number of calls that were made for epochs already over
 }
 
-// Call counts a collective call of epoch e, and returns its number, from 1. If a waiting message
-// shows that its sender has made a different call with this number, Call also returns the error
-// with which the caller has to halt the rank.
-func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatch *transport.MismatchError) {
+// Count counts a collective call of epoch e, and returns its number, from 1.
+func (m *Matcher[T]) Count(e transport.Epoch, w signature.Word) (number int) {
 	c := &m.calls
 	if e != m.Epoch() { // its requests are barred; the number is unique, for the name of a new communicator
 		c.late++
-		return 1<<30 + c.late, nil
+		return 1<<30 + c.late
 	}
 	c.made++
 	c.words[uint(c.made)%recalled] = w
+	return c.made
+}
+
+// Call is Count. If a waiting message shows that its sender has made a different call with this
+// number, Call also returns the error with which the caller has to halt the rank.
+func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mismatch *transport.MismatchError) {
+	number = m.Count(e, w)
 	if m.Arrived.collective > 0 {
-		if n := m.Arrived.other(e, transport.CollectiveTag(c.made), w); n != nil {
+		if n := m.Arrived.other(e, transport.CollectiveTag(number), w); n != nil {
 			mismatch = m.Contradicts(&n.Envelope)
 		}
 	}
-	return c.made, mismatch
+	return number, mismatch
 }
 
 // other returns the first message with a collective tag whose call does not fit w, or nil if there
