@@ -154,6 +154,42 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 	}
 }
 
+// A request that has been cancelled, or that an error has ended, is not cancelled again.
+func TestCancelOfWhatHasEnded(t *testing.T) {
+	cause := errors.New("an error")
+	for _, o := range operations {
+		for _, want := range []error{transport.ErrCancelled, cause} {
+			ranks := New(3)
+			r := o.start(ranks[0])
+			if want == cause {
+				ranks[0].Advance(0, cause)
+			} else {
+				require.True(t, ranks[0].Cancel(&r.Request), o.name)
+			}
+			require.False(t, ranks[0].Cancel(&r.Request), o.name)
+			require.Equal(t, 1, r.ends, o.name)
+			require.False(t, r.locked, o.name)
+			require.Equal(t, want, r.Err, o.name)
+			isIdle(t, ranks[0])
+		}
+	}
+}
+
+// TrySend sends a long message if a receive waits for it: behind a Probe, but not behind an Mprobe.
+func TestTrySendLooksBehindProbes(t *testing.T) {
+	ranks := New(2)
+	any := transport.Request{Peer: 0, Tag: transport.AnyTag}
+	probe, mprobe := start(ranks[1], ranks[1].Probe, any), start(ranks[1], ranks[1].Mprobe, any)
+	received := recv(ranks[1], 0, make([]byte, EagerLimit+1))
+	require.False(t, ranks[0].TrySend(1, 1, 0, 0, received.Buf))
+	require.True(t, ranks[1].Cancel(&mprobe.Request))
+	require.True(t, ranks[0].TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
+	for _, r := range []*request{probe, received} {
+		require.Equal(t, 1, r.ends)
+		require.NoError(t, r.Err)
+	}
+}
+
 func TestSpareBuffersAreBounded(t *testing.T) {
 	ranks := New(2)
 	for _, size := range []int{0, 1, 64, 65, EagerLimit} {
