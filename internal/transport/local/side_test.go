@@ -175,19 +175,31 @@ func TestCancelOfWhatHasEnded(t *testing.T) {
 	}
 }
 
+// An error drops the messages that were sent before it.
+func TestAdvanceDropsMessages(t *testing.T) {
+	ranks := New(2)
+	send(ranks[0], 1, nil, 0)
+	ranks[1].Advance(0, errors.New("an error"))
+	isIdle(t, ranks[1])
+}
+
 // TrySend sends a long message if a receive waits for it: behind a Probe, but not behind an Mprobe.
 func TestTrySendLooksBehindProbes(t *testing.T) {
 	ranks := New(2)
-	any := transport.Request{Peer: 0, Tag: transport.AnyTag}
-	probe, mprobe := start(ranks[1], ranks[1].Probe, any), start(ranks[1], ranks[1].Mprobe, any)
-	received := recv(ranks[1], 0, make([]byte, EagerLimit+1))
-	require.False(t, ranks[0].TrySend(1, 1, 0, 0, received.Buf))
+	trySend := func() bool { return ranks[0].TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)) }
+	mprobe := start(ranks[1], ranks[1].Mprobe, transport.Request{Peer: 0, Tag: 1})
+	require.False(t, trySend())
 	require.True(t, ranks[1].Cancel(&mprobe.Request))
-	require.True(t, ranks[0].TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)))
-	for _, r := range []*request{probe, received} {
-		require.Equal(t, 1, r.ends)
-		require.NoError(t, r.Err)
-	}
+	probe := start(ranks[1], ranks[1].Probe, transport.Request{Peer: 0, Tag: transport.AnyTag})
+	other := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: 2})
+	require.False(t, trySend())
+	mprobe = start(ranks[1], ranks[1].Mprobe, transport.Request{Peer: 0, Tag: 1})
+	received := recv(ranks[1], 0, make([]byte, EagerLimit+1))
+	require.False(t, trySend())
+	require.True(t, ranks[1].Cancel(&mprobe.Request))
+	require.True(t, trySend())
+	require.Equal(t, []int{1, 1, 0}, []int{probe.ends, received.ends, other.ends})
+	require.NoError(t, received.Err)
 }
 
 func TestSpareBuffersAreBounded(t *testing.T) {
