@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -200,22 +199,6 @@ func TestTrySendLooksBehindProbes(t *testing.T) {
 	require.True(t, trySend())
 	require.Equal(t, []int{1, 1, 0}, []int{probe.ends, received.ends, other.ends})
 	require.NoError(t, received.Err)
-}
-
-func TestSpareBuffersAreBounded(t *testing.T) {
-	ranks := New(2)
-	for _, size := range []int{0, 1, 64, 65, EagerLimit} {
-		for i := range 10 * spareBuffers {
-			send(ranks[0], 1, bytes.Repeat([]byte{byte(i)}, size), 0)
-		}
-		for i := range 10 * spareBuffers {
-			buf := make([]byte, size)
-			require.Equal(t, 1, recv(ranks[1], 0, buf).ends)
-			require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), buf)
-		}
-		isIdle(t, ranks[1])
-		require.Equal(t, spareBuffers, ranks[1].freeCount)
-	}
 }
 
 func TestShortMessagesNeedNoAllocation(t *testing.T) {
