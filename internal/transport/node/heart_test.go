@@ -184,56 +184,46 @@ func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
 	m.resume(4)
 }
 
-// Two parts of a network that is cut go on. When it is whole again, the smaller one ends.
+// Two parts of a network that is cut go on. When it is whole again, the smaller one ends. With a
+// quorum the smaller part ends while the network is cut; of two equal parts both do.
 func TestCutNetwork(t *testing.T) {
-	for _, of := range [][]int{{0, 0, 0, 1, 1}, {1, 0, 0}, {0, 0, 1, 1}, {1, 1, 2, 0, 0, 0, 2}} {
-		t.Run(fmt.Sprint(of), func(t *testing.T) {
-			m := startMachines(t, of...)
-			small, great := byMachine(of)
-			m.cut(true, small...)
-			m.pass(long(len(of)))
-			m.holds(small, great...)
-			m.holds(great, small...)
-			m.works(small...)
-			m.works(great...)
-			m.heal()
-			m.pass(4 * usual.Timeout)
-			m.fenced(small...)
-			m.holds(great, small...)
-			m.works(great...)
-			for _, r := range small {
-				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
-				m.ended[r] = true
-			}
-		})
-	}
-}
-
-// With a quorum the smaller part ends while the network is cut; of two equal parts both do.
-func TestQuorum(t *testing.T) {
 	for _, test := range []struct {
-		of, ends []int
-		ping     bool
+		of           []int // machine 1 is cut off
+		quorum, ping bool
+		ends         []int
 	}{
-		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, false},
-		{[]int{1, 0, 0}, []int{0}, false},
-		{[]int{0, 0, 1, 1}, all(4), false},
-		{[]int{2, 1, 1, 0, 0, 0, 2}, []int{1, 2}, false},
-		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, true},
+		{[]int{0, 0, 0, 1, 1}, false, false, []int{3, 4}},
+		{[]int{1, 0, 0}, false, false, []int{0}},
+		{[]int{0, 0, 1, 1}, false, false, []int{2, 3}},
+		{[]int{1, 1, 2, 0, 0, 0, 2}, false, false, []int{0, 1}},
+		{[]int{0, 0, 0, 1, 1}, true, false, []int{3, 4}},
+		{[]int{1, 0, 0}, true, false, []int{0}},
+		{[]int{0, 0, 1, 1}, true, false, all(4)},
+		{[]int{2, 1, 1, 0, 0, 0, 2}, true, false, []int{1, 2}},
+		{[]int{0, 0, 0, 1, 1}, true, true, []int{3, 4}},
 	} {
-		t.Run(fmt.Sprint(test.of, test.ping), func(t *testing.T) {
+		t.Run(fmt.Sprint(test.of, test.quorum, test.ping), func(t *testing.T) {
 			config := usual
-			config.Quorum, config.Ping = true, test.ping
+			config.Quorum, config.Ping = test.quorum, test.ping
 			m := startDetecting(t, config, test.of...)
-			cut, _ := byMachine(test.of)
-			rest := slices.DeleteFunc(all(len(test.of)), func(p int) bool { return slices.Contains(test.ends, p) })
-			m.cut(true, cut...)
+			small, great := byMachine(test.of)
+			m.cut(true, small...)
 			m.pass(4 * long(len(test.of))) // with pings the ring is slow
-			for _, r := range test.ends {
-				require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
+			if test.quorum {
+				for _, r := range test.ends {
+					require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
+				}
+			} else {
+				m.holds(small, great...)
+				m.holds(great, small...)
+				m.works(small...)
+				m.works(great...)
+				m.heal()
+				m.pass(4 * usual.Timeout)
 			}
 			m.fenced(test.ends...)
-			m.holds(rest, cut...)
+			rest := slices.DeleteFunc(all(len(test.of)), func(p int) bool { return slices.Contains(test.ends, p) })
+			m.holds(rest, small...)
 			m.works(rest...)
 			for _, r := range test.ends {
 				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
@@ -259,6 +249,8 @@ func TestAround(t *testing.T) {
 
 // Packets of hearts that no process sends are garbage, and no others are.
 func TestGarbageForHearts(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1)
+	e := m.jobs[0].engine
 	for _, c := range []struct {
 		h    header
 		rest []byte
@@ -276,18 +268,15 @@ func TestGarbageForHearts(t *testing.T) {
 		{header{kind: vouch, id: 1}, nil, false},
 		{header{kind: vouch, id: 4}, nil, false},
 	} {
-		t.Run(fmt.Sprintf("%v %d %x", c.h.kind, c.h.id, c.rest), func(t *testing.T) {
-			m := startMachines(t, 0, 0, 1, 1)
-			e := m.jobs[0].engine
-			e.lock()
-			err := e.heart.take(2, c.h, c.rest)
-			aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
-			e.unlock()
-			require.Error(t, aboutItself)
-			require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
-			m.settle()
-		})
+		e.lock()
+		err := e.heart.take(2, c.h, c.rest)
+		e.unlock()
+		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
 	}
+	e.lock()
+	require.Error(t, e.heart.take(1, header{kind: vouch, id: 0}, nil), "about itself, from its own machine")
+	e.unlock()
+	m.settle()
 	none := startMemory(t, 2, true, true)[0].engine
 	require.Nil(t, none.heart)
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))
