@@ -283,7 +283,7 @@ func TestQuiesceAfterCopies(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, rank %d leaves", name, leaving), func(t *testing.T) {
 				c := New(2)
-				copies, finish, quiet := make(chan bool), make(chan bool), make(chan bool)
+				copies, finish, quiet := make(chan bool), make(chan bool), make(chan bool, 1)
 				go transfer(c, transport.Request{Peer: 0, Tag: 1, Alloc: func(n int) []byte {
 					close(copies)
 					<-finish
@@ -291,12 +291,8 @@ func TestQuiesceAfterCopies(t *testing.T) {
 				}})
 				<-copies
 				c[leaving].Advance(0, errors.New("an error"))
-				c[leaving].Quiesce(func() { close(quiet) })
-				select {
-				case <-quiet:
-					t.Fatal("it is quiet")
-				default:
-				}
+				c[leaving].Quiesce(func() { quiet <- true })
+				require.Empty(t, quiet)
 				close(finish)
 				<-quiet
 			})
