@@ -81,11 +81,7 @@ func (u *universe) hasResolved(raises []int) error {
 	for _, r := range u.survivors() {
 		p, own := u.programs[r], 0
 		for i, v := range p.verdicts {
-			for _, report := range v.Reports {
-				if report.Rank == r {
-					own++
-				}
-			}
+			own += len(v.Of(r))
 			if v.Corrupt != (len(v.Dead) > 0) || v.Corrupt && i != len(p.verdicts)-1 {
 				return fmt.Errorf("verdict %d of %d is %+v", i, len(p.verdicts), v)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/scenario"
@@ -53,9 +54,7 @@ func (s *script) carry(t *testing.T) {
 		m := s.queue[0]
 		s.queue = s.queue[1:]
 		msg, err := diagnosis.Decode(m.payload, len(s.machines))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		switch {
 		case slices.Contains(s.dead, m.to):
 		case slices.Contains(s.stopped, m.to):
