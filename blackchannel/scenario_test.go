@@ -174,7 +174,7 @@ var verbs = map[string]verb{
 	// data of reports is "forged".
 	"inject": func(s *script) {
 		e := s.edge()
-		msg := &blackchannel.Message{}
+		msg := &blackchannel.Message{Comm: uint64(s.number("comm", 0))}
 		s.d.ScanArgs(s.t, "round", &msg.Round)
 		reports := []errchan.Report{{Rank: e.from, Data: []byte("forged")}}
 		switch kind := s.word("kind"); kind {
@@ -187,7 +187,7 @@ var verbs = map[string]verb{
 		default:
 			s.d.Fatalf(s.t, "no such kind: %s", kind)
 		}
-		if err := s.machines[e.to].Step(e.from, msg); err != nil {
+		if err := s.family(e.to).Step(e.from, msg); err != nil {
 			s.printf("error: %v\n", err)
 		}
 		s.carry(e.to)
