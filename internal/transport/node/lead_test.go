@@ -75,30 +75,6 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// The same if a process receives messages in another order than that in which they were sent, among
-// them one that was offered.
-func TestCreditAfterOffer(t *testing.T) {
-	setMostLead(t, lead{100, 1 << 20})
-	for late := range 50 {
-		c, _ := pair(false)
-		s := (&request{Request: transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous}}).start(c[0].Isend)
-		for i := range 100 {
-			for range 3 {
-				require.True(t, c[0].TrySend(1, 2, 0, 0, nil), "message 3·%d; the offer is received after 3·%d", i, late)
-			}
-			settle(c[:]...)
-			for range 3 {
-				begin(c[1].Irecv, 0, 2, nil)
-			}
-			if i == late {
-				begin(c[1].Irecv, 0, 1, nil)
-			}
-			settle(c[:]...)
-		}
-		require.True(t, s.ended())
-	}
-}
-
 // A process gives credit for messages that it discards, too.
 func TestCreditForDiscarded(t *testing.T) {
 	setMostLead(t, lead{100, 1 << 20})
