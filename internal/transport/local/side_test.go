@@ -157,14 +157,13 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 func TestCancelOfWhatHasEnded(t *testing.T) {
 	cause := errors.New("an error")
 	for _, o := range operations {
-		for _, want := range []error{transport.ErrCancelled, cause} {
+		for want, end := range map[error]func(c *Comm, r *request){
+			transport.ErrCancelled: func(c *Comm, r *request) { require.True(t, c.Cancel(&r.Request), o.name) },
+			cause:                  func(c *Comm, _ *request) { c.Advance(0, cause) },
+		} {
 			ranks := New(3)
 			r := o.start(ranks[0])
-			if want == cause {
-				ranks[0].Advance(0, cause)
-			} else {
-				require.True(t, ranks[0].Cancel(&r.Request), o.name)
-			}
+			end(ranks[0], r)
 			require.False(t, ranks[0].Cancel(&r.Request), o.name)
 			require.Equal(t, 1, r.ends, o.name)
 			require.False(t, r.locked, o.name)
