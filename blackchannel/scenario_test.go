@@ -200,7 +200,7 @@ var verbs = map[string]verb{
 		if msg, err := blackchannel.Decode(b, s.number("size", 0)); err != nil {
 			s.printf("error: %v\n", err)
 		} else {
-			s.printf("%v\n", messageText{msg})
+			s.printf("%v\n", messageText(msg))
 		}
 	},
 	// state: what each rank waits for, and the messages on the way.
@@ -219,7 +219,7 @@ var verbs = map[string]verb{
 		}
 		for _, e := range s.busy {
 			for _, p := range s.queues[e] {
-				s.printf("%s%d->%d %v on its way\n", s.name, e.from, e.to, messageText{p.msg})
+				s.printf("%s%d->%d %v on its way\n", s.name, e.from, e.to, messageText(p.msg))
 			}
 		}
 	},
