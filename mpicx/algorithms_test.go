@@ -109,13 +109,18 @@ type signallingComm struct {
 func (c signallingComm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
 func (c signallingComm) Isend(r *transport.Request) {
-	c.reach(r)
+	c.reach(r.Tag)
 	c.Comm.Isend(r)
 }
 
 func (c signallingComm) Irecv(r *transport.Request) {
-	c.reach(r)
+	c.reach(r.Tag)
 	c.Comm.Irecv(r)
+}
+
+func (c signallingComm) Meet(r *transport.Request) bool {
+	c.reach(transport.CollectiveTag(1)) // Meet sets the tag
+	return c.Comm.(transport.Board).Meet(r)
 }
 
 func (c signallingComm) Sub(name transport.Name, members []int) (transport.Comm, error) {
@@ -126,8 +131,8 @@ func (c signallingComm) Sub(name transport.Name, members []int) (transport.Comm,
 	return signallingComm{made, c.signaller}, nil
 }
 
-func (s *signaller) reach(r *transport.Request) {
-	if transport.IsCollective(r.Tag) && s.armed.Load() && s.count.Add(1) == int32(s.k) {
+func (s *signaller) reach(tag int) {
+	if transport.IsCollective(tag) && s.armed.Load() && s.count.Add(1) == int32(s.k) {
 		go s.signal()
 	}
 }

@@ -83,7 +83,9 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 		orError(err, r.Ended)
 	} else {
 		r.exchange.Signature = call{Kind: signature.Close}.Word()
-		r.exchange.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, r.exchange.Signature)), c.chooser.Barrier(&r.kept), r)
+		if ended, err := r.exchange.Call(c.t, epoch, c.chooser.Barrier(&r.kept), r); ended {
+			orError(err, r.Ended)
+		}
 	}
 	return f
 }
@@ -108,11 +110,14 @@ func (c *Comm) discard() {
 func (c *Comm) meetToRelease() {
 	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
-	x.Start(c.t, epoch, transport.CollectiveTag(c.t.Call(epoch, x.Signature)), c.chooser.Barrier(nil), ender(func(err error) {
+	over := ender(func(err error) {
 		if err == nil {
 			c.releaseWhenForgotten()
 		}
-	}))
+	})
+	if ended, err := x.Call(c.t, epoch, c.chooser.Barrier(nil), over); ended {
+		over(err)
+	}
 }
 
 // The error channel and the transport of a communicator are released when all ranks have closed it

@@ -7,7 +7,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
-	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
@@ -85,15 +84,12 @@ func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a c
 		done.cell().Keep(c.keeperAfter(err))
 		return true, err
 	}
-	if bad != nil {
-		what = call{Kind: signature.Refused, Root: c.rank}.Word() // it counts too, and matches every other call
-	}
-	x.Signature = what
-	seq := c.t.Call(epoch, what)
-	if bad != nil {
+	if bad != nil { // it counts too, and matches every other call
+		c.t.Call(epoch, call{Kind: signature.Refused, Root: c.rank}.Word())
 		return true, bad
 	}
-	return x.Begin(c.t, epoch, transport.CollectiveTag(seq), a, done)
+	x.Signature = what
+	return x.Call(c.t, epoch, a, done)
 }
 
 // An ending is told that a collective operation has ended, and completes its future.

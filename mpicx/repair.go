@@ -309,7 +309,7 @@ func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*err
 	binary.LittleEndian.PutUint16(b.paper[1:], ^uint16(p.Call))
 	binary.LittleEndian.PutUint64(b.paper[3:], uint64(p.Flag))
 	c.proc.feed(func() { b.entry = c.ledger.AskUnaided(b) })
-	b.exchange(1, c.chooser.Barrier(nil), b.met)
+	b.exchange(1, c.chooser.ByMessages().Barrier(nil), b.met)
 }
 
 // ballot is this rank's part in an agreement by votes. It needs no goroutine that waits.
@@ -356,7 +356,7 @@ func (b *ballot) start(yes bool) {
 		b.paper[0], done = 1, b.counted
 	}
 	count := collective.Reduction{Recv: b.paper[:], Op: unanimous, Element: 1}
-	b.exchange(0, b.comm.chooser.Allreduce(nil, &count), done)
+	b.exchange(0, b.comm.chooser.ByMessages().Allreduce(nil, &count), done)
 }
 
 func (b *ballot) counted(err error) {

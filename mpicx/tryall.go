@@ -71,7 +71,7 @@ func (s *scope) succeed(ctx context.Context) error {
 	// matter which error it gets.
 	v := &vote{comm: c, epoch: epoch, tag: transport.CollectiveTag(c.t.Call(epoch, tryAll)), counted: make(chan struct{})}
 	barrierTag := transport.CollectiveTag(c.t.Call(epoch, tryAll))
-	barrier.Start(c.t, epoch, barrierTag, c.chooser.Barrier(nil), ender(func(err error) {
+	barrier.Start(c.t, epoch, barrierTag, c.chooser.ByMessages().Barrier(nil), ender(func(err error) {
 		end.Complete(struct{}{}, c.failure("TryAll", err))
 	}))
 	c.proc.feed(func() { v.entry = c.ledger.Ask(v) })
@@ -109,7 +109,7 @@ func (v *vote) start(yes bool) {
 	}
 	vote := collective.Reduction{Recv: v.votes[:1], Op: unanimous, Element: 1}
 	x := &collective.Exchange{Name: "TryAll", Signature: tryAll}
-	x.Start(v.comm.t, v.epoch, v.tag, v.comm.chooser.Allreduce(nil, &vote), ender(func(err error) {
+	x.Start(v.comm.t, v.epoch, v.tag, v.comm.chooser.ByMessages().Allreduce(nil, &vote), ender(func(err error) {
 		v.votes[1] = v.votes[0]
 		v.err = v.comm.failure("TryAll", err)
 		close(v.counted)

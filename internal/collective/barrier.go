@@ -25,6 +25,8 @@ func (Barrier) Step(k int, x *Exchange) bool {
 	return true
 }
 
+func barrierTree(_ *Call, k int, x *Exchange) bool { return Barrier{}.Step(k, x) }
+
 // barrierDoubling is allreduceDoubling of no bytes.
 func barrierDoubling(a *Call, k int, x *Exchange) bool {
 	a.Op = func(_, _, _ []byte) {}

@@ -1,6 +1,10 @@
 package collective
 
-import "math"
+import (
+	"math"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
 
 // An Op sets dst to left op right, element by element. Dst may be one of the two. An Op is
 // associative. It need not be commutative: operations apply it in the order of ranks, except
@@ -29,6 +33,9 @@ func (r *Reduction) len() int { return max(len(r.Send), len(r.Recv)) }
 // algorithm.
 type Call struct {
 	algorithm step
+	// meeting is the Call's part on a board; without a Carrier it is an algorithm's, by messages.
+	meeting transport.Meeting
+	op      operation // of meeting
 
 	Reduction // of an operation that combines nothing: Send and Recv alone. A Bcast has only Recv.
 	root      int

@@ -17,12 +17,15 @@ const (
 type Chooser struct {
 	kind  kind
 	ranks int
+	board bool // there is a board
 }
 
 // ChooserFor returns the Chooser of a communicator.
 func ChooserFor(c transport.Comm) Chooser {
-	chooser := Chooser{machine, c.Size()}
-	if c.Features().SharedCores {
+	f, chooser := c.Features(), Chooser{kind: machine, ranks: c.Size()}
+	_, chooser.board = c.(transport.Board) // not if c wraps another
+	chooser.board = chooser.board && f.Board && c.Size() > 1
+	if f.SharedCores {
 		chooser.kind = shared
 		return chooser
 	}
@@ -34,16 +37,23 @@ func ChooserFor(c transport.Comm) Chooser {
 	return chooser
 }
 
+// ByMessages returns the Chooser of operations that need messages: those that are not begun by
+// Exchange.Call.
+func (c Chooser) ByMessages() Chooser {
+	c.board = false
+	return c
+}
+
 // Forced maps the names of operations to those of algorithms that replace the table's choice. It is
 // for tests and measurements.
 var Forced map[string]string
 
-// pick returns the algorithm for an operation on the given number of bytes.
+// pick returns the algorithm for an operation on the given number of bytes. nil: it is the board.
 func (c Chooser) pick(op operation, bytes int) step {
 	o := &Operations[op]
 	if name, forced := Forced[o.Name]; forced {
 		for _, a := range o.Algorithms {
-			if a.Name == name {
+			if a.Name == name && (a.step != nil || c.board) {
 				return a.step
 			}
 		}
@@ -53,88 +63,94 @@ func (c Chooser) pick(op operation, bytes int) step {
 		rules = o.rules[machine]
 	}
 	for _, r := range rules {
-		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) {
+		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) && (r.use != nil || c.board) {
 			return r.use
 		}
 	}
 	panic("collective: no rule for " + o.Name)
 }
 
-// Barrier returns a barrier.
-func (c Chooser) Barrier(k *Kept) Algorithm {
-	if algorithm := c.pick(barrier, 0); algorithm != nil {
-		return k.begin(algorithm)
+// of is pick for a Call, which it prepares for the board.
+func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
+	if a.Ordered { // its function may do anything, and takes any time
+		c.board = false
 	}
-	return Barrier{}
+	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {
+		a.onBoard(op)
+	}
+	return a
 }
+
+// Barrier returns a barrier.
+func (c Chooser) Barrier(k *Kept) Algorithm { return c.of(barrier, 0, k.begin()) }
 
 // Bcast returns a broadcast.
 func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
-	a := k.begin(c.pick(bcast, len(buf)))
+	a := k.begin()
 	a.Recv, a.root = buf, root
-	return a
+	return c.of(bcast, len(buf), a)
 }
 
 // Reduce returns a reduction to root.
 func (c Chooser) Reduce(k *Kept, r *Reduction, root int) Algorithm {
-	a := k.begin(c.pick(reduce, r.len()))
+	a := k.begin()
 	a.Reduction, a.root = *r, root
-	return a
+	return c.of(reduce, r.len(), a)
 }
 
 // Allreduce returns a reduction to all.
 func (c Chooser) Allreduce(k *Kept, r *Reduction) Algorithm {
-	a := k.begin(c.pick(allreduce, r.len()))
+	a := k.begin()
 	a.Reduction = *r
-	return a
+	return c.of(allreduce, r.len(), a)
 }
 
 // ReduceScatter returns a reduction whose result is divided among the ranks, as parts say. Recv is
 // this rank's part of the result.
 func (c Chooser) ReduceScatter(k *Kept, r *Reduction, parts Parts) Algorithm {
-	a := k.begin(c.pick(reduceScatter, len(r.Send)))
+	a := k.begin()
 	a.Reduction, a.parts = *r, parts
-	return a
+	return c.of(reduceScatter, len(r.Send), a)
 }
 
 // Allgather gathers parts of equal length at all ranks.
 func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
-	return k.exchange(c.pick(allgather, len(send)), send, recv, 0)
+	return c.exchange(k, allgather, len(send), send, recv, 0)
 }
 
 // Allgatherv is Allgather for parts of different lengths.
 func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
-	a := k.exchange(c.pick(allgatherv, len(recv)/c.ranks), send, recv, 0)
-	a.parts = parts
-	return a
+	a := k.begin()
+	a.Send, a.Recv, a.parts = send, recv, parts
+	return c.of(allgatherv, len(recv)/c.ranks, a)
 }
 
 // Gather gathers parts of equal length at root.
 func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
-	return k.exchange(c.pick(gather, len(send)), send, recv, root)
+	return c.exchange(k, gather, len(send), send, recv, root)
 }
 
 // Scatter distributes parts of equal length from root.
 func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
-	return k.exchange(c.pick(scatter, len(recv)), send, recv, root)
+	return c.exchange(k, scatter, len(recv), send, recv, root)
 }
 
 // Alltoall exchanges parts of equal length.
 func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
-	return k.exchange(c.pick(alltoall, len(send)/c.ranks), send, recv, 0)
+	return c.exchange(k, alltoall, len(send)/c.ranks, send, recv, 0)
 }
 
 // exchange returns the Call of an operation that combines nothing.
-func (k *Kept) exchange(algorithm step, send, recv []byte, root int) *Call {
-	a := k.begin(algorithm)
+func (c Chooser) exchange(k *Kept, op operation, bytes int, send, recv []byte, root int) Algorithm {
+	a := k.begin()
 	a.Send, a.Recv, a.root = send, recv, root
-	return a
+	return c.of(op, bytes, a)
 }
 
 // Scan combines each rank's value with those of the ranks before it. An exclusive scan leaves the
 // rank's own value out. Recv gets the result in both.
 func (c Chooser) Scan(k *Kept, r *Reduction, exclusive bool) Algorithm {
-	a := k.begin(c.pick(scan, r.len()))
+	a := k.begin()
 	a.Reduction, a.exclusive = *r, exclusive
-	return a
+	return c.of(scan, r.len(), a)
 }

@@ -27,12 +27,21 @@ func run(comms []*local.Comm, tag int, algorithm func(rank int) Algorithm) []err
 	for r, c := range comms {
 		wg.Go(func() {
 			done := make(ended, 1)
-			new(Exchange).Start(c, c.Epoch(), tag, algorithm(r), done)
+			begin(new(Exchange), c, c.Epoch(), tag, algorithm(r), done)
 			errs[r] = <-done
 		})
 	}
 	wg.Wait()
 	return errs
+}
+
+// begin begins an operation on the board or, with this tag, by messages.
+func begin(x *Exchange, c transport.Comm, e transport.Epoch, tag int, a Algorithm, done ended) {
+	if call, ok := a.(*Call); !ok || call.meeting.Carrier == nil {
+		x.Start(c, e, tag, a, done)
+	} else if over, err := x.Call(c, e, a, done); over {
+		done.Ended(err)
+	}
 }
 
 // A message of another length ends the operation at the rank that receives it, and cancels this

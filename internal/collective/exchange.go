@@ -81,17 +81,21 @@ func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a 
 // Begin is Start for a caller that handles an operation which ends at once: Begin then returns the
 // error, and does not call done.
 func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
+	x.open(comm, epoch, tag, a, done)
+	return x.run()
+}
+
+// open prepares x for an operation.
+func (x *Exchange) open(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
 	if comm != x.comm {
 		x.comm, x.rank, x.size = comm, comm.Rank(), comm.Size()
 		x.starter, _ = comm.(transport.Starter)
 	}
 	x.epoch, x.tag, x.algorithm, x.done = epoch, tag, a, done
-	x.step = 0
+	x.step, x.more = 0, true
 	if x.err.Load() != nil {
 		x.err.Store(nil)
 	}
-	x.more = true
-	return x.run()
 }
 
 // Step returns the operation's name and its current step, from 1. It is called for a request that

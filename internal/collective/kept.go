@@ -1,5 +1,7 @@
 package collective
 
+import "github.com/mpicx/go-mpicx/internal/transport"
+
 // Kept keeps the Call of an operation that has ended for the next. It belongs to one operation at a
 // time. A nil Kept keeps nothing.
 type Kept struct {
@@ -8,18 +10,17 @@ type Kept struct {
 }
 
 // begin returns a Call that has no arguments yet.
-func (k *Kept) begin(algorithm step) *Call {
+func (k *Kept) begin() *Call {
 	if k == nil {
-		return &Call{algorithm: algorithm}
+		return new(Call)
 	}
-	k.call.algorithm = algorithm
 	return &k.call
 }
 
 // Forget clears what k keeps of the caller's. It is called when the operation has ended.
 func (k *Kept) Forget() {
 	a := &k.call
-	a.Reduction, a.root, a.parts, a.exclusive = Reduction{}, 0, nil, false
+	a.Reduction, a.root, a.parts, a.exclusive, a.meeting = Reduction{}, 0, nil, false, transport.Meeting{}
 	if a.steps > 0 || a.value != nil || a.arrived != nil { // many algorithms have no state
 		a.state = state{}
 	}

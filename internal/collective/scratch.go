@@ -27,29 +27,37 @@ func (x *Exchange) Scratch(n int) []byte {
 		x.used += (n + 7) &^ 7
 		return b
 	}
-	class := max(smallestScratch, bits.Len(uint(n-1)))
-	if class > largestScratch {
+	if n > 1<<largestScratch {
 		return make([]byte, n)
 	}
-	p, ok := scratch[class].Get().(*byte)
-	if !ok {
-		p = unsafe.SliceData(make([]byte, 1<<class))
-	}
-	b := unsafe.Slice(p, 1<<class)
+	b := borrow(n)
 	x.borrowed = append(x.borrowed, b)
 	return b[:n:n]
 }
 
+// borrow returns n bytes or more, at most 1<<largestScratch, which may be given back.
+func borrow(n int) []byte {
+	class := max(smallestScratch, bits.Len(uint(max(n, 1)-1)))
+	p, ok := scratch[class].Get().(*byte)
+	if !ok {
+		p = unsafe.SliceData(make([]byte, 1<<class))
+	}
+	return unsafe.Slice(p, 1<<class)
+}
+
+func giveBack(b []byte) { scratch[bits.Len(uint(len(b)-1))].Put(unsafe.SliceData(b)) }
+
 // end returns the buffers to scratch. No message of the operation is pending.
 func (x *Exchange) end(err error) (ended bool, _ error) {
 	for i, b := range x.borrowed {
-		scratch[bits.Len(uint(len(b)-1))].Put(unsafe.SliceData(b))
+		giveBack(b)
 		x.borrowed[i] = nil
 	}
 	x.borrowed, x.used = x.borrowed[:0], 0
 	x.algorithm = nil
 	for i := range x.requests[:cap(x.requests)] {
 		x.requests[:cap(x.requests)][i].Buf = nil
+		x.requests[:cap(x.requests)][i].Meeting = nil
 	}
 	return true, err
 }

@@ -30,7 +30,8 @@ type Named struct {
 	step step
 }
 
-// A rule has the algorithm for up to this many ranks and bytes; 0: any number.
+// A rule has the algorithm for up to this many ranks and bytes; 0: any number. Without a use it is
+// the board, if there is one.
 type rule struct {
 	ranks, bytes int
 	use          step
@@ -57,30 +58,30 @@ type rule struct {
 // exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and
 // are not here.
 var Operations = [operations]Operation{
-	barrier: {"Barrier", []Named{{"tree", nil}, {"star", allgatherStar}, {"doubling", barrierDoubling}}, [kinds][]rule{
-		shared:  {{use: nil}}, // Barrier
+	barrier: {"Barrier", []Named{{"board", nil}, {"tree", barrierTree}, {"doubling", barrierDoubling}}, [kinds][]rule{
+		shared:  {{use: nil}, {use: barrierTree}},
 		machine: {{use: barrierDoubling}},
 	}},
-	bcast: {"Bcast", []Named{{"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
+	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
-			{ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
+			{bytes: 4 << 10}, {ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
 			{ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
 		machine: {{use: bcastTree}},
 	}},
-	reduce: {"Reduce", []Named{{"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
+	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
 		shared: {
-			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
+			{bytes: 4 << 10}, {ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
 		machine: {{use: reduceTree}},
 	}},
 	allreduce: {"Allreduce", []Named{
-		{"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
+		{"board", nil}, {"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
 		{"parts", allreduceParts}, {"star", allreduceStar},
 	}, [kinds][]rule{
 		shared: {
-			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{bytes: 4 << 10}, {ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
 			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},
@@ -89,10 +90,10 @@ var Operations = [operations]Operation{
 		hosts:   {{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
 	}},
 	reduceScatter: {"ReduceScatter", []Named{
-		{"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
+		{"board", nil}, {"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
 	}, [kinds][]rule{
 		shared: {
-			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
+			{bytes: 4 << 10}, {ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
 			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
 			{use: reduceScatterTree},
 		},
@@ -101,10 +102,10 @@ var Operations = [operations]Operation{
 		},
 	}},
 	allgather: {"Allgather", []Named{
-		{"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
+		{"board", nil}, {"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
 	}, [kinds][]rule{
 		shared: {
-			{ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
+			{bytes: 4 << 10}, {ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
 			{bytes: 1 << 10, use: allgatherTree},
 			{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
@@ -115,20 +116,20 @@ var Operations = [operations]Operation{
 		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	}},
 	alltoall: {"Alltoall", []Named{
-		{"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar},
+		{"board", nil}, {"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar},
 	}, [kinds][]rule{
 		shared: {
-			{ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
+			{bytes: 4 << 10}, {ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
 			{ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
 		},
 		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	}},
-	gather: {"Gather", []Named{{"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
-		shared:  {{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
+	gather: {"Gather", []Named{{"board", nil}, {"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
+		shared:  {{bytes: 4 << 10}, {ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
 		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	}},
-	scatter: {"Scatter", []Named{{"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
-		shared:  {{use: scatterDirect}},
+	scatter: {"Scatter", []Named{{"board", nil}, {"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
+		shared:  {{bytes: 4 << 10}, {use: scatterDirect}},
 		machine: {{use: scatterDirect}},
 		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},

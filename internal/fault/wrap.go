@@ -78,6 +78,27 @@ func (c *comm) Probe(r *transport.Request)  { c.begin(r, c.Comm.Probe) }
 func (c *comm) Mprobe(r *transport.Request) { c.begin(r, c.Comm.Mprobe) }
 func (c *comm) Mrecv(r *transport.Request)  { c.begin(r, c.Comm.Mrecv) }
 
+// Meet has two steps: the rank may die before it comes, and after.
+func (c *comm) Meet(r *transport.Request) (ended bool) {
+	name, _ := r.Done.(transport.Stepper).Step()
+	number := 0
+	at := func(n int) func() []moment {
+		return func() []moment {
+			v := c.victim
+			now := []moment{{kind: operation, n: v.count(operation, "")}}
+			if n == 1 {
+				number = v.count(step, name)
+			}
+			v.counts[moment{kind: step, name: name, n: n}]++
+			return append(now, moment{kind: step, name: name, n: n, call: number})
+		}
+	}
+	c.reach(at(1))
+	ended = c.Comm.(transport.Board).Meet(r)
+	c.reach(at(2))
+	return ended
+}
+
 // begin begins an operation, unless the rank dies instead.
 func (c *comm) begin(r *transport.Request, how func(*transport.Request)) {
 	c.reach(func() []moment { return c.operation(r) })

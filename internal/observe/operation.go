@@ -93,6 +93,8 @@ func (o *Operation) peer() string {
 		return "from any rank"
 	case o.Kind == transport.Sending:
 		return fmt.Sprintf("to rank %d", o.Peer)
+	case o.Kind == transport.Joining:
+		return fmt.Sprintf("for rank %d", o.Peer)
 	}
 	return fmt.Sprintf("from rank %d", o.Peer)
 }

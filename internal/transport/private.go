@@ -22,8 +22,9 @@ const (
 	Receiving
 	Probing
 	Mprobing
+	Joining
 )
 
 func (k Kind) String() string {
-	return [...]string{"idle", "send", "receive", "probe", "matched probe"}[k]
+	return [...]string{"idle", "send", "receive", "probe", "matched probe", "wait"}[k]
 }

@@ -153,6 +153,8 @@ type Features struct {
 	// SharedCores: ranks compete for the cores. The cost of a collective operation is then the
 	// number of its messages rather than its depth.
 	SharedCores bool
+	// Board: the Comm is a Board.
+	Board bool
 }
 
 // A Mode says how a message is sent.
@@ -181,6 +183,8 @@ type Request struct {
 	Signature signature.Word
 	// Alloc, if not nil, returns memory for a message of n bytes.
 	Alloc func(n int) []byte
+	// Meeting is what a rank that meets others on a board shows and needs.
+	Meeting *Meeting
 	// Take says that Buf of a receive is set to the sender's bytes if they are Shared, else to a
 	// copy. The receiver must not write to it.
 	Take bool
@@ -261,6 +265,43 @@ type Starter interface {
 	// Start begins sends and receives, whose Kind says which, as Isend and Irecv do, in their
 	// order. It returns how many have ended at once. They are Ended, and their Done is not called.
 	Start(rs []Request) (ended int)
+}
+
+// A Board is a Comm whose ranks share memory, in which they can carry out a collective call without
+// messages.
+type Board interface {
+	Comm
+	// Meet makes the collective call that r.Signature describes, in r.Epoch, sets r.Tag, and has
+	// the call carried out as r.Meeting says. If it has ended when Meet returns, Meet says so, and
+	// r.Done is not called.
+	Meet(r *Request) (ended bool)
+}
+
+// A Meeting is one rank's part in a call on a Board.
+type Meeting struct {
+	Part
+	Flow    Flow
+	Root    int // of calls that have one
+	Carrier Carrier
+}
+
+// A Part has the buffers of a rank. If it does not wait for the others, Send is a copy.
+type Part struct{ Send, Recv []byte }
+
+// A Flow says which ranks need which.
+type Flow uint8
+
+const (
+	Together Flow = iota // each needs all
+	ToRoot               // the root needs all
+	FromRoot             // each needs the root
+)
+
+// A Carrier carries out a call.
+type Carrier interface {
+	// Carry sets the results of all ranks from the parts of all or, if there is a root, that of this
+	// rank. It is given the rank. No part changes meanwhile, and it must not block.
+	Carry(parts []Part, rank int)
 }
 
 // A Completer is told when a request has ended.

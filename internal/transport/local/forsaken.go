@@ -37,6 +37,24 @@ func (s *Comm) endForsaken() {
 		return
 	}
 	s.endLeft(s.forsaken)
+	s.endMissing()
+}
+
+// endMissing ends the calls on the board that wait for ranks that have left.
+func (s *Comm) endMissing() {
+	b := &s.comm.board
+	b.Lock()
+	var absent int
+	taken := b.Take(s.rank, func(r *transport.Request) (missing bool) {
+		rank, missing := b.Missing(r)
+		if missing = missing && s.comm.sides[rank].process.silent.Load(); missing {
+			absent = rank
+		}
+		return missing
+	})
+	s.comm.begin(taken)
+	b.Unlock()
+	s.comm.tell(taken, &transport.LeftError{Rank: absent})
 }
 
 // endLeft ends the requests for which which returns true.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/board"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -13,7 +14,7 @@ type communicator struct {
 	*job
 	sides  []Comm
 	relay  relay
-	board  board
+	board  board.Board
 	absent atomic.Int32 // members that have left or died; one may count twice
 
 	mu   sync.Mutex
@@ -60,17 +61,17 @@ func newJob(n int, mortal bool) []*Comm {
 
 func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
 	c := &communicator{job: j, sides: make([]Comm, n)}
-	c.board.epoch, c.board.first = e, 1
+	c.board.Open(n, e)
 	for i := range c.sides {
 		s := &c.sides[i]
 		s.comm, s.process, s.rank = c, member(i), i
 		s.Begin(e)
 	}
 	for i := range c.sides {
-		if p := c.sides[i].process; p.join(c) {
-			c.lose(p)
-			c.tellDeath(p)
-			c.endAfterDeath(p)
+		if p := c.sides[i].process; p.join(&c.sides[i]) {
+			c.lose(i)
+			c.tellDeath(i)
+			c.endAfterDeath(i)
 		}
 	}
 	return c
@@ -81,7 +82,7 @@ func (s *Comm) Size() int       { return len(s.comm.sides) }
 func (s *Comm) Machine(int) int { return 0 } // all ranks are on one machine
 
 func (s *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", SharedCores: true, Deaths: s.comm.mortal}
+	return transport.Features{Name: "local", SharedCores: true, Board: true, Deaths: s.comm.mortal}
 }
 
 // Sub completes at once. The members share memory: the first one makes the communicator, and
@@ -167,19 +168,27 @@ func (s *Comm) endAll(leave func() *transport.Request, cause error) {
 	// Listed messages of other ranks stay here until their senders end them; no receive finds
 	// them. This rank's own listed sends end now.
 	s.endSends(func(m *message) bool { return s.IsOver(m.Epoch) }, cause)
+	s.take(func(r *transport.Request) bool { return s.IsOver(r.Epoch) }, cause)
 	end(posted, cause)
 }
 
 // Quiesce calls then when what other goroutines do with this rank's buffers is done.
 func (s *Comm) Quiesce(then func()) { s.working.whenQuiet(then) }
 
-// EachPending visits this rank's requests, which wait in its own side and in others.
+// EachPending visits this rank's requests, which wait in its own side, in others, and on the board.
 func (s *Comm) EachPending(visit func(*transport.Request)) {
 	s.mu.Lock()
 	for r := range s.Posted.All() {
 		visit(r)
 	}
 	s.mu.Unlock()
+	b := &s.comm.board
+	b.Lock()
+	for r := range b.All(s.rank) {
+		r.Peer = b.Awaited(r)
+		visit(r)
+	}
+	b.Unlock()
 	for _, m := range s.listed() {
 		to := &s.comm.sides[m.dest]
 		to.mu.Lock()

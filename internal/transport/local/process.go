@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -16,26 +17,23 @@ type process struct {
 	absent     atomic.Bool  // it has left or died, and its communicators count it
 	awaited    atomic.Int32 // requests that wait for it: see Comm.counts
 
-	mu            sync.Mutex
-	communicators []weak.Pointer[communicator] // that it is a member of
+	mu    sync.Mutex
+	sides []weak.Pointer[Comm]
 }
 
-// join notes that the process is a member of c. It says whether the process is dead.
-func (p *process) join(c *communicator) (dead bool) {
+// join notes that s is a side of the process. It says whether the process is dead.
+func (p *process) join(s *Comm) (dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.communicators) == cap(p.communicators) { // from time to time, drop the communicators that are gone
-		live := p.communicators[:0]
-		for _, w := range p.communicators {
-			if w.Value() != nil {
-				live = append(live, w)
-			}
-		}
-		p.communicators = live
+	if len(p.sides) == cap(p.sides) { // from time to time, drop those that are gone
+		p.sides = slices.DeleteFunc(p.sides, func(w weak.Pointer[Comm]) bool { return w.Value() == nil })
 	}
-	p.communicators = append(p.communicators, weak.Make(c))
+	p.sides = append(p.sides, weak.Make(s))
 	if p.absent.Load() { // miss may count it as well, which costs one unneeded look
-		c.absent.Add(1)
+		s.comm.absent.Add(1)
+	}
+	if p.left.Load() {
+		s.leaves()
 	}
 	return p.dead.Load()
 }
@@ -47,17 +45,24 @@ func (p *process) leave(j *job, dies bool) {
 		return
 	}
 	p.left.Store(true)
+	for _, s := range p.live() {
+		s.leaves()
+	}
+	if j.mortal && p.isMissed() {
+		p.expire()
+		return
+	}
 	if j.mortal && p.awaited.Load() > 0 {
-		for _, c := range p.live() {
-			c.expireIfNeeded(p)
+		for _, s := range p.live() {
+			s.comm.expireIfNeeded(s)
 		}
 	}
 	p.whenTold(func() {
 		p.silent.Store(true)
 		p.miss()
-		named := !j.mortal && p.awaited.Load() > 0
-		for _, c := range p.live() {
-			if named || int(c.absent.Load()) >= len(c.sides)-1 {
+		named := !j.mortal && (p.awaited.Load() > 0 || p.isMissed())
+		for _, s := range p.live() {
+			if c := s.comm; named || int(c.absent.Load()) >= len(c.sides)-1 {
 				for i := range c.sides {
 					c.sides[i].endForsaken()
 				}
@@ -66,43 +71,64 @@ func (p *process) leave(j *job, dies bool) {
 	})
 }
 
+// leaves notes on the board that the rank makes no more calls.
+func (s *Comm) leaves() {
+	s.mu.Lock()
+	e := s.Epoch()
+	made, _ := s.Matcher.Called()
+	s.mu.Unlock()
+	b := &s.comm.board
+	b.Lock()
+	b.Leave(s.rank, e, made)
+	b.Unlock()
+}
+
+// isMissed says whether calls on a board wait for the process, which has left.
+func (p *process) isMissed() (missed bool) {
+	for _, s := range p.live() {
+		b := &s.comm.board
+		b.Lock()
+		missed = missed || b.IsMissed(s.rank)
+		b.Unlock()
+	}
+	return missed
+}
+
+// owes is called when a call of rank s needs the process, which has left.
+func (p *process) owes(s *Comm) {
+	if s.comm.mortal {
+		p.expire()
+	} else if p.silent.Load() { // else leave does it
+		s.endForsaken()
+	}
+}
+
 // miss counts the process as absent in its communicators.
 func (p *process) miss() {
 	if p.absent.Swap(true) {
 		return
 	}
-	for _, c := range p.live() {
-		c.absent.Add(1)
+	for _, s := range p.live() {
+		s.comm.absent.Add(1)
 	}
 }
 
-// live returns the communicators that are in use.
-func (p *process) live() (communicators []*communicator) {
+// live returns the sides that are in use.
+func (p *process) live() (sides []*Comm) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.communicators {
-		if c := w.Value(); c != nil {
-			communicators = append(communicators, c)
+	for _, w := range p.sides {
+		if s := w.Value(); s != nil {
+			sides = append(sides, s)
 		}
 	}
-	return communicators
+	return sides
 }
 
-// rank returns p's number in c.
-func (c *communicator) rank(p *process) int {
-	for i := range c.sides {
-		if c.sides[i].process == p {
-			return i
-		}
-	}
-	return -1
-}
-
-// needs says whether a request of another process needs p, in an epoch that p has not left.
-// Requests of epochs that p has left end by themselves.
-func (c *communicator) needs(p *process) (needed bool) {
-	rank := c.rank(p)
-	epoch := c.sides[rank].Epoch()
+// needs says whether a request of another rank needs s's, in an epoch that s has not left. Requests
+// of epochs that it has left end by themselves.
+func (c *communicator) needs(s *Comm) (needed bool) {
+	rank, epoch := s.rank, s.Epoch()
 	for i := range c.sides {
 		q := &c.sides[i]
 		q.mu.Lock()
@@ -119,10 +145,10 @@ func (c *communicator) needs(p *process) (needed bool) {
 	return needed
 }
 
-// expireIfNeeded ends p, whose program has ended, if another rank needs it.
-func (c *communicator) expireIfNeeded(p *process) {
-	if c.needs(p) {
-		p.expire()
+// expireIfNeeded ends the process of s, whose program has ended, if another rank needs it.
+func (c *communicator) expireIfNeeded(s *Comm) {
+	if c.needs(s) {
+		s.process.expire()
 	}
 }
 
@@ -139,9 +165,9 @@ func (p *process) whenTold(f func()) {
 			f()
 		}
 	}
-	for _, c := range p.live() {
+	for _, s := range p.live() {
 		under.Add(1)
-		c.relay.whenIdle(arrived)
+		s.comm.relay.whenIdle(arrived)
 	}
 	arrived()
 }
@@ -157,37 +183,35 @@ func (p *process) die() {
 		return
 	}
 	p.miss()
-	communicators := p.live()
-	for _, c := range communicators {
-		c.lose(p)
+	sides := p.live()
+	for _, s := range sides {
+		s.comm.lose(s.rank)
 	}
-	for _, c := range communicators {
-		c.tellDeath(p)
+	for _, s := range sides {
+		s.comm.tellDeath(s.rank)
 	}
-	for _, c := range communicators {
-		c.endAfterDeath(p)
+	for _, s := range sides {
+		s.comm.endAfterDeath(s.rank)
 	}
 }
 
 // lose notes that a process has died, and ends its sends that no receive has taken. As the mu of
 // each side is held after the death, every send that was let through before is listed by then.
-func (c *communicator) lose(p *process) {
-	c.board.mu.Lock()
-	c.board.blind, c.board.places = true, nil
-	c.board.mu.Unlock()
-	victim := c.rank(p)
+func (c *communicator) lose(victim int) {
 	for i := range c.sides {
 		side := &c.sides[i]
 		side.mu.Lock()
 		side.Lose(victim)
 		side.mu.Unlock()
 	}
+	c.board.Lock()
+	c.board.Blind = true
+	c.board.Unlock()
 	c.sides[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
 }
 
-// tellDeath tells the listeners of c that process p has died.
-func (c *communicator) tellDeath(p *process) {
-	victim := c.rank(p)
+// tellDeath tells the listeners of c that the process of a rank has died.
+func (c *communicator) tellDeath(victim int) {
 	for i := range c.sides {
 		side := &c.sides[i]
 		if side.attention.Load() == listening && (i == victim || !side.process.dead.Load()) {
@@ -198,8 +222,7 @@ func (c *communicator) tellDeath(p *process) {
 
 // endAfterDeath ends the requests in c that a death ends: those of the dead process, those that
 // name it, and those of operations of all members.
-func (c *communicator) endAfterDeath(p *process) {
-	victim := c.rank(p)
+func (c *communicator) endAfterDeath(victim int) {
 	lost := error(&transport.DeadError{Rank: victim})
 	why := func(i int) error {
 		if i == victim {
@@ -209,6 +232,7 @@ func (c *communicator) endAfterDeath(p *process) {
 	}
 	for i := range c.sides {
 		c.sides[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
+		c.sides[i].take(func(*transport.Request) bool { return true }, why(i))
 	}
 	for i := range c.sides { // each send that was let through before lose is listed now
 		c.sides[i].endSends(func(m *message) bool { return m.dest == victim || transport.IsCollective(m.Tag) }, why(i))

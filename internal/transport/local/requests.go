@@ -121,7 +121,7 @@ func (s *Comm) Isend(r *transport.Request) {
 func (s *Comm) look(tag, peer int, stays bool) {
 	switch {
 	case !stays:
-		s.comm.expireIfNeeded(s.comm.sides[peer].process)
+		s.comm.expireIfNeeded(&s.comm.sides[peer])
 	case !s.comm.mortal && transport.IsCollective(tag) && s.comm.absent.Load() > 0:
 		s.endForsaken()
 	}

@@ -37,7 +37,7 @@ func calls(rank int, words ...signature.Word) step {
 
 // Of three ranks, exactly those are halted whose call does not fit one of another rank in the same
 // place, whether they wait for anything or not, and however far ahead they are (M2).
-func TestBoard(t *testing.T) {
+func TestCallsAreCompared(t *testing.T) {
 	err := errors.New("an error")
 	advance := func(rank int) step { return func(ranks []*Comm) { ranks[rank].Advance(0, err) } }
 	for _, test := range []struct {
@@ -80,7 +80,7 @@ func TestBoard(t *testing.T) {
 }
 
 // What a halted rank waits for ends with both calls, and with nothing locked (M3).
-func TestHaltedByTheBoard(t *testing.T) {
+func TestHaltedByAComparison(t *testing.T) {
 	ranks := New(2)
 	tag := transport.CollectiveTag(ranks[0].Call(0, barrier))
 	n := start(ranks[0], ranks[0].Irecv, transport.Request{Peer: 1, Tag: tag, Signature: barrier})
@@ -91,32 +91,4 @@ func TestHaltedByTheBoard(t *testing.T) {
 		require.False(t, r.locked)
 		require.Equal(t, &transport.MismatchError{Number: 1, Own: barrier, Source: 1, Theirs: reduce}, r.Err)
 	}
-}
-
-// The board keeps nothing of calls that all ranks have made, nor of those behind a mismatch.
-func TestBoardForgets(t *testing.T) {
-	ranks := New(3)
-	b := &ranks[0].comm.board
-	for range 100 {
-		for i, c := range ranks {
-			for range 1 + 2*i { // not in step
-				c.Call(0, barrier)
-			}
-		}
-	}
-	require.Len(t, b.places, 400, "rank 0 has made 100 calls, and rank 2 500")
-	for range 400 {
-		ranks[0].Call(0, barrier)
-	}
-	require.Len(t, b.places, 200, "rank 1 has made 300")
-	for range 200 {
-		ranks[1].Call(0, barrier)
-	}
-	require.Empty(t, b.places)
-	require.Len(t, b.idle, idlePlaces)
-	calls(1, barrier)(ranks)
-	for range 1000 { // rank 1 waits for nothing of it
-		ranks[0].Call(0, reduce)
-	}
-	require.Len(t, b.places, 1)
 }

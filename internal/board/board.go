@@ -1,0 +1,163 @@
+package board
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A Board is what the ranks of a communicator share. The calls of all ranks that have the same
+// number in the same epoch have a place on it. A rank whose call does not fit another one in its
+// place is halted when it makes the call, and so are the ranks that have made the others (M2, M3).
+// No message is needed to find the difference, and nobody has to wait for it.
+//
+// A short call needs no messages either. Each rank meets the others in the call's place: it shows
+// its buffers there, and the rank that comes last does the work of all, or a rank does its own when
+// it finds what it needs.
+//
+// The board has the calls of one epoch, the newest in which one was made. All ranks leave the older
+// ones. A request there ends with its rank's epoch, and so does one behind a call in which ranks
+// differ.
+//
+// The caller holds Mutex around all methods. It tells nobody that a request has ended, and halts no
+// rank, while it does.
+type Board struct {
+	sync.Mutex
+	// Blind says that a member has died. Calls are compared no more (M4), and nobody may meet.
+	Blind bool
+
+	size   int
+	epoch  transport.Epoch
+	places []*place // of the calls that some ranks have made and others have not, in their order
+	first  int      // the number of the call at places[0]
+	bad    int      // the number of the first call in which the ranks differ; 0: none
+	idle   []*place // for the next calls
+
+	waiting []*transport.Request // of each rank, the last of its requests that wait; Prev is the one before
+	absent  []absent
+}
+
+// absent is a rank that makes no more calls.
+type absent struct{ rank, made int }
+
+// idlePlaces is how many places without calls a board keeps.
+const idlePlaces = 2
+
+// Open makes an empty Board of size ranks, which begin in epoch e, usable.
+func (b *Board) Open(size int, e transport.Epoch) { b.size, b.epoch, b.first = size, e, 1 }
+
+// A place has the calls of all ranks with one number.
+type place struct {
+	made []saying // in the order in which the ranks came
+	said []saying // the first of each word
+
+	// parts are what the ranks that meet here show, by rank, waiting their requests that have not
+	// ended, and root that of the root.
+	parts   []transport.Part
+	waiting []*transport.Request
+	root    *transport.Request
+	rooted  bool   // the root has come
+	broken  bool   // a rank has left before its request had ended, so no other ends here
+	copies  []byte // of parts whose ranks have gone on
+
+	lookedAt, missing int // when so many had come, this rank had not
+}
+
+// A saying is a rank and the word of its call.
+type saying struct {
+	rank int
+	word signature.Word
+}
+
+// A Halt is a rank that has to be halted, and why.
+type Halt struct {
+	Rank  int
+	Cause *transport.MismatchError
+}
+
+// Come notes that a rank has made a call. It returns the ranks that have to be halted.
+func (b *Board) Come(rank int, e transport.Epoch, number int, w signature.Word) []Halt {
+	p := b.place(e, number)
+	if p == nil {
+		return nil
+	}
+	halts := b.note(p, rank, number, w)
+	b.removeFull()
+	return halts
+}
+
+// place returns the place of a call, or nil if there is none. Nobody comes to a place behind a bad
+// one, because all are halted there.
+func (b *Board) place(e transport.Epoch, number int) *place {
+	if e != b.epoch && b.epoch.Stale(e) && !e.Stale(b.epoch) {
+		b.epoch, b.places, b.first, b.bad = e, nil, 1, 0
+		for i := range b.absent {
+			b.absent[i].made = 0
+		}
+	}
+	if e != b.epoch || b.Blind || b.bad > 0 && number > b.bad || b.size == 1 {
+		return nil
+	}
+	for number >= b.first+len(b.places) {
+		if n := len(b.idle); n > 0 {
+			b.places = append(b.places, b.idle[n-1])
+			b.idle = b.idle[:n-1]
+		} else {
+			b.places = append(b.places, new(place))
+		}
+	}
+	return b.places[number-b.first]
+}
+
+// note notes that a rank has come to a place.
+func (b *Board) note(p *place, rank, number int, w signature.Word) []Halt {
+	p.made = append(p.made, saying{rank, w})
+	if p.differs(rank, w) {
+		b.bad, p.broken = number, true
+	}
+	if b.bad != number {
+		return nil
+	}
+	return p.mismatches(number)
+}
+
+// removeFull removes the first places if all ranks have come to them.
+func (b *Board) removeFull() {
+	full := 0
+	for full < len(b.places) && len(b.places[full].made) == b.size {
+		p := b.places[full]
+		full++
+		if len(b.idle) < idlePlaces && !p.broken {
+			clear(p.parts)
+			*p = place{made: p.made[:0], said: p.said[:0], parts: p.parts, waiting: p.waiting[:0], copies: p.copies[:0]}
+			b.idle = append(b.idle, p)
+		}
+	}
+	b.places = slices.Delete(b.places, 0, full)
+	b.first += full
+}
+
+// differs says whether the call of a rank does not fit an earlier one.
+func (p *place) differs(rank int, w signature.Word) (odd bool) {
+	for _, s := range p.said {
+		if s.word == w {
+			return false
+		}
+		odd = odd || !w.Fits(s.word) || !s.word.Fits(w)
+	}
+	p.said = append(p.said, saying{rank, w})
+	return odd
+}
+
+// mismatches returns the ranks whose calls do not fit those of others.
+func (p *place) mismatches(number int) (halts []Halt) {
+	for _, own := range p.made {
+		if i := slices.IndexFunc(p.said, func(s saying) bool { return !own.word.Fits(s.word) }); i >= 0 {
+			theirs := p.said[i]
+			halts = append(halts, Halt{own.rank, &transport.MismatchError{Number: number, Own: own.word, Source: theirs.rank, Theirs: theirs.word}})
+		}
+	}
+	return halts
+}

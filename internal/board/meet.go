@@ -1,0 +1,212 @@
+package board
+
+import (
+	"slices"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// A rank that others need and that needs no other goes on at once: the root of a Bcast, for
+// example. Its part is copied. It does not get further ahead than mostOpen calls, or fewer if there
+// are many ranks, whose parts would need much memory; then it waits until all have come. Nor does it
+// if its part is long, because to copy that may take longer than to wait.
+const (
+	mostOpen   = 64
+	mostParts  = 1 << 16 // of all open calls
+	mostCopied = 1 << 10 // bytes
+)
+
+// Meet makes a rank's call, r, and carries it out as far as the ranks that have come allow. Ended
+// says that r has ended. Others are the requests of other ranks that have ended with it, as a list;
+// RankOf says whose they are. If r has not ended, it waits on the board.
+func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others *transport.Request, halts []Halt) {
+	p := b.place(r.Epoch, number)
+	if p == nil {
+		b.wait(rank, new(place), r)
+		return false, nil, nil
+	}
+	if halts = b.note(p, rank, number, r.Signature); p.broken {
+		b.wait(rank, p, r)
+		return false, nil, halts
+	}
+	if p.parts == nil {
+		p.parts = make([]transport.Part, b.size)
+	}
+	m := r.Meeting
+	p.parts[rank] = m.Part
+	full := len(p.made) == b.size
+	p.rooted = p.rooted || rank == m.Root
+	switch {
+	case full && m.Flow == transport.Together:
+		ended = true
+		m.Carrier.Carry(p.parts, rank)
+	case full && m.Flow == transport.ToRoot:
+		ended = true
+		if p.root != nil {
+			m = p.root.Meeting
+		}
+		m.Carrier.Carry(p.parts, m.Root)
+	case m.Flow == transport.FromRoot && rank != m.Root && p.rooted:
+		ended = true
+		m.Carrier.Carry(p.parts, rank)
+	case m.Flow == transport.FromRoot && rank == m.Root:
+		m.Carrier.Carry(p.parts, rank)
+		ended = full || b.goesOn(p, rank)
+		for _, q := range p.waiting {
+			q.Meeting.Carrier.Carry(p.parts, RankOf(q))
+		}
+		others = b.release(p)
+	case m.Flow == transport.ToRoot && rank != m.Root:
+		ended = b.goesOn(p, rank)
+	}
+	if !ended {
+		b.wait(rank, p, r)
+	}
+	if full {
+		if others == nil {
+			others = b.release(p)
+		}
+		b.removeFull()
+	}
+	return ended, others, nil
+}
+
+// goesOn copies the part of a rank that may go on.
+func (b *Board) goesOn(p *place, rank int) bool {
+	part := &p.parts[rank]
+	if len(part.Send) > mostCopied || len(b.places) > max(1, min(mostOpen, mostParts/b.size)) {
+		return false
+	}
+	at := len(p.copies)
+	p.copies = append(p.copies, part.Send...)
+	part.Send = p.copies[at:]
+	return true
+}
+
+// RankOf returns the rank whose request r is.
+func RankOf(r *transport.Request) int { return int(r.Number >> 32) }
+
+// wait has a rank's request wait in a place.
+func (b *Board) wait(rank int, p *place, r *transport.Request) {
+	if b.waiting == nil {
+		b.waiting = make([]*transport.Request, b.size)
+	}
+	if rank == r.Meeting.Root {
+		p.root = r
+	}
+	r.Where, r.Number = p, uint64(rank)<<32|uint64(len(p.waiting))
+	p.waiting = append(p.waiting, r)
+	r.Prev, b.waiting[rank] = b.waiting[rank], r
+}
+
+// unwait removes a request from its rank's.
+func (b *Board) unwait(r *transport.Request) {
+	at := &b.waiting[RankOf(r)]
+	for *at != r {
+		at = &(*at).Prev
+	}
+	*at, r.Prev, r.Where = r.Prev, nil, nil
+}
+
+// release ends all requests that wait in a place, and returns their list.
+func (b *Board) release(p *place) (ended *transport.Request) {
+	last := &ended
+	for _, r := range p.waiting {
+		b.unwait(r)
+		*last, last = r, &r.Next
+	}
+	p.waiting, p.root = p.waiting[:0], nil
+	return ended
+}
+
+// Take takes the requests of a rank off the board for which which returns true, and returns their
+// list. Their calls will not be carried out.
+func (b *Board) Take(rank int, which func(*transport.Request) bool) (taken *transport.Request) {
+	for r := range b.All(rank) {
+		if which(r) {
+			p := r.Where.(*place)
+			p.broken, p.waiting, p.root = true, nil, nil
+			b.unwait(r)
+			r.Next, taken = taken, r
+		}
+	}
+	return taken
+}
+
+// All yields the requests of a rank that wait. Those that it has yielded may be taken.
+func (b *Board) All(rank int) func(yield func(*transport.Request) bool) {
+	return func(yield func(*transport.Request) bool) {
+		if b.waiting == nil {
+			return
+		}
+		for r := b.waiting[rank]; r != nil; {
+			before := r.Prev
+			if !yield(r) {
+				return
+			}
+			r = before
+		}
+	}
+}
+
+// Awaited returns a rank that r, which waits, needs and that has not come.
+func (b *Board) Awaited(r *transport.Request) int {
+	p, m := r.Where.(*place), r.Meeting
+	if m.Flow == transport.FromRoot && !p.rooted {
+		return m.Root
+	}
+	if p.lookedAt != len(p.made) { // all that wait here may ask
+		came := make([]bool, b.size)
+		for _, s := range p.made {
+			came[s.rank] = true
+		}
+		p.lookedAt, p.missing = len(p.made), max(0, slices.Index(came, false))
+	}
+	return p.missing
+}
+
+// Leave notes that a rank, which has made this many calls in epoch e, makes no more.
+func (b *Board) Leave(rank int, e transport.Epoch, made int) {
+	if e != b.epoch {
+		made = 0
+	}
+	b.absent = append(b.absent, absent{rank, made})
+}
+
+// IsMissed says whether a request of another rank can't end without a rank that is absent.
+func (b *Board) IsMissed(rank int) bool {
+	for _, a := range b.absent {
+		if a.rank != rank {
+			continue
+		}
+		for _, p := range b.places[min(max(0, a.made+1-b.first), len(b.places)):] {
+			for _, r := range p.waiting {
+				if a.isMissing(r) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// Missing returns an absent rank without which r can't end, or false if there is none.
+func (b *Board) Missing(r *transport.Request) (rank int, missing bool) {
+	if r.Epoch == b.epoch {
+		for _, a := range b.absent {
+			if a.isMissing(r) {
+				return a.rank, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// isMissing says whether r can't end without the rank. A Release goes on after the programs of its
+// ranks have ended.
+func (a absent) isMissing(r *transport.Request) bool {
+	m := r.Meeting
+	needs := m.Flow != transport.FromRoot || a.rank == m.Root || RankOf(r) == m.Root
+	return needs && a.made < transport.CollectiveNumber(r.Tag) && r.Signature.Kind() != signature.Release
+}
