@@ -132,8 +132,8 @@ func TestKeeperDescribesErrors(t *testing.T) {
 	require.NoError(t, b.Wait(bg))
 }
 
-// If the party has an error that is not resolved yet when the operation ends, WaitAny waits for what
-// is to be said of it, or until ctx ends.
+// If the party has an error that is not resolved yet when the operation ends, WaitAny waits for
+// what is to be said of it, or until ctx ends.
 func TestWaitAnyWaitsForTheVerdict(t *testing.T) {
 	for _, verdict := range []error{nil, errCommon} {
 		k := new(keeper)
