@@ -46,23 +46,17 @@ type clan struct {
 }
 
 func newClan(p program) *clan {
-	n := p.n
-	c := &clan{n: n, comms: p.comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: p.raises, on: p.on, closes: p.closes,
-		signals: slices.ContainsFunc(p.raises, func(p planned) bool { return !p.corrupt })}
-	for comm := range p.comms {
-		c.machines = append(c.machines, make([]*Machine, n))
-		c.verdicts = append(c.verdicts, make([]string, n))
-		c.rounds = append(c.rounds, make([]int, n))
-		c.fatal = append(c.fatal, make([]bool, n))
-		c.closed = append(c.closed, make([]bool, n))
-		for r := range n {
-			if comm == 0 {
-				c.machines[0][r] = NewMachine(r, n)
-			}
-		}
+	c := &clan{n: p.n, comms: p.comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: p.raises, on: p.on, closes: p.closes,
+		signals: slices.ContainsFunc(p.raises, func(p planned) bool { return !p.corrupt }), machines: eachSide[*Machine](p),
+		verdicts: eachSide[string](p), rounds: eachSide[int](p), fatal: eachSide[bool](p), closed: eachSide[bool](p)}
+	for r := range p.n {
+		c.machines[0][r] = NewMachine(r, p.n)
 	}
 	return c
 }
+
+// eachSide has a value for each communicator and rank.
+func eachSide[T any](p program) [][]T { return clone(slices.Repeat([][]T{make([]T, p.n)}, p.comms)) }
 
 func (c *clan) clone() *clan {
 	d := *c
@@ -138,18 +132,8 @@ func (c *clan) carry(r int) error {
 func (c *clan) steps() (steps []func() error, deliveries int) {
 	for from := range c.n {
 		for to := range c.n {
-			q, m := [2]int{from, to}, c.machines[0][to]
-			if len(c.queues[q]) > 0 {
-				steps = append(steps, func() error {
-					msg := c.queues[q][0]
-					if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
-						delete(c.queues, q)
-					}
-					if err := m.Step(from, msg); err != nil {
-						return err
-					}
-					return c.carry(to)
-				})
+			if q := [2]int{from, to}; len(c.queues[q]) > 0 {
+				steps = append(steps, func() error { return c.deliver(q) })
 			}
 		}
 	}
@@ -159,38 +143,55 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 			switch {
 			case m == nil:
 				if c.machines[comm-1][r] != nil {
-					steps = append(steps, func() error {
-						d := c.machines[comm-1][r].Dup(uint64(comm))
-						c.machines[comm][r] = d
-						d.Listen()
-						return c.carry(r)
-					})
+					steps = append(steps, c.at(r, func() { c.dup(comm, r) }))
 				}
 			case m.open && !m.joined:
-				steps = append(steps, func() error {
-					m.Join()
-					return c.carry(r)
-				})
+				steps = append(steps, c.at(r, m.Join))
 			case c.closes && comm > 0 && !c.closed[comm][r] && c.quiet(comm):
-				steps = append(steps, func() error {
+				steps = append(steps, c.at(r, func() {
 					c.closed[comm][r] = true
 					m.Close()
-					return c.carry(r)
-				})
+				}))
 			}
 		}
 	}
 	for i, p := range c.raises {
 		m := c.machines[c.on[i]][p.rank]
 		if m != nil && !slices.ContainsFunc(c.raises[:i], func(o planned) bool { return o.rank == p.rank }) {
-			steps = append(steps, func() error {
+			steps = append(steps, c.at(p.rank, func() {
 				c.raises, c.on = slices.Delete(slices.Clone(c.raises), i, i+1), slices.Delete(slices.Clone(c.on), i, i+1)
 				m.Raise([]byte(p.name), p.corrupt)
-				return c.carry(p.rank)
-			})
+			}))
 		}
 	}
 	return steps, deliveries
+}
+
+// dup has a rank make its side of a duplicate.
+func (c *clan) dup(comm, r int) {
+	d := c.machines[comm-1][r].Dup(uint64(comm))
+	c.machines[comm][r] = d
+	d.Listen()
+}
+
+// at is a step of a rank.
+func (c *clan) at(r int, do func()) func() error {
+	return func() error {
+		do()
+		return c.carry(r)
+	}
+}
+
+// deliver delivers the oldest message of a queue.
+func (c *clan) deliver(q [2]int) error {
+	msg := c.queues[q][0]
+	if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
+		delete(c.queues, q)
+	}
+	if err := c.machines[0][q[1]].Step(q[0], msg); err != nil {
+		return err
+	}
+	return c.carry(q[1])
 }
 
 // quiet says whether no error can come of comm, or of what is derived from it, any
@@ -296,11 +297,11 @@ func explore(t *testing.T, programs []program) {
 		for todo := []*clan{newClan(p)}; len(todo) > 0; {
 			c := todo[len(todo)-1]
 			todo = todo[:len(todo)-1]
-			if k := c.key(); seen[k] {
+			k := c.key()
+			if seen[k] {
 				continue
-			} else {
-				seen[k] = true
 			}
+			seen[k] = true
 			states++
 			steps, deliveries := c.steps()
 			if deliveries == 0 {
@@ -330,15 +331,9 @@ func TestEveryOrder(t *testing.T) {
 	}
 	var programs []program
 	for n := 1; n <= most; n++ {
-		for first := range n {
-			for corrupt := range 4 {
-				if corrupt < 2 {
-					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt == 1}}, []int{0}, false})
-				}
-				for second := range n {
-					programs = append(programs, program{n, 1, []planned{{first, "a", corrupt&1 != 0}, {second, "b", corrupt&2 != 0}}, []int{0, 0}, false})
-				}
-			}
+		for k := range 4 * n * n {
+			first, second := planned{k / 4 % n, "a", k&1 != 0}, planned{k / 4 / n, "b", k&2 != 0}
+			programs = append(programs, program{n, 1, []planned{first}, []int{0}, false}, program{n, 1, []planned{first, second}, []int{0, 0}, false})
 		}
 	}
 	explore(t, programs)
@@ -368,41 +363,4 @@ func TestP8EveryOrder(t *testing.T) {
 		}
 	}
 	explore(t, programs)
-}
-
-// An error of the first communicator lets ranks close a duplicate where an error is under way. What
-// comes of that afterwards is dropped.
-func TestClosedByAnErrorAbove(t *testing.T) {
-	m := NewMachine(1, 2)
-	d := m.Dup(7)
-	d.Listen()
-	d.Raise(nil, false)
-	d.Close()
-	for more := true; more; {
-		_, more = m.Next()
-	}
-	for _, msg := range []*Message{
-		{Kind: Verdict, Comm: 7, Verdict: &errchan.Verdict{}}, {Kind: Notice, Comm: 7, Round: 1}, {Kind: Verdict, Comm: 7, Round: 1, Verdict: &errchan.Verdict{}},
-	} {
-		require.NoError(t, m.Step(0, msg))
-		require.True(t, m.Idle())
-	}
-}
-
-// Reports that come after the final verdict open no round, even if the duplicate is closed.
-func TestClosedAfterACorruption(t *testing.T) {
-	m := NewMachine(0, 3)
-	d := m.Dup(7)
-	d.Listen()
-	d.Raise(nil, true)
-	late := &Message{Kind: Reports, Comm: 7, Reports: []errchan.Report{{Rank: 1}}}
-	for child := 1; child <= 2; child++ {
-		require.NoError(t, m.Step(child, &Message{Kind: Reports, Comm: 7}))
-	}
-	d.Close()
-	for more := true; more; {
-		_, more = m.Next()
-	}
-	require.NoError(t, m.Step(1, late))
-	require.True(t, m.Idle())
 }

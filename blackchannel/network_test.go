@@ -78,13 +78,13 @@ func (net *network) carry(r int) {
 				net.queues[e] = append(net.queues[e], packet{o.Message, net.depth[r] + 1})
 				net.sent[r]++
 				net.carried[r] += dataIn(o.Message)
-				net.tracef("%d->%d %v\n", r, o.To, messageText{o.Message})
+				net.tracef("%d->%d %v\n", r, o.To, messageText(o.Message))
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
 				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
 			default:
 				net.verdicts[r] = append(net.verdicts[r], o.Resolved)
-				net.tracef("%d: resolved %v\n", r, verdictText{o.Resolved})
+				net.tracef("%d: resolved %v\n", r, verdictText(o.Resolved))
 			}
 			again = true
 		}
@@ -127,7 +127,7 @@ func (net *network) deliver(e edge) error {
 		net.busy = slices.Delete(net.busy, i, i+1)
 	}
 	if net.crashed[e.to] {
-		net.tracef("%d->%d %v: lost\n", e.from, e.to, messageText{p.msg})
+		net.tracef("%d->%d %v: lost\n", e.from, e.to, messageText(p.msg))
 		return nil
 	}
 	net.depth[e.to] = max(net.depth[e.to], p.depth)
@@ -165,22 +165,18 @@ func corruptText(c bool) string {
 }
 
 // messageText is a message for people.
-type messageText struct{ *blackchannel.Message }
-
-func (m messageText) String() string {
+func messageText(m *blackchannel.Message) string {
 	switch m.Kind {
 	case blackchannel.Notice:
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
 	case blackchannel.Verdict:
-		return "verdict " + verdictText{m.Verdict}.String()
+		return "verdict " + verdictText(m.Verdict)
 	}
 	return fmt.Sprintf("%v %d%s", m.Kind, m.Round, reportsText(m.Reports))
 }
 
 // verdictText is a verdict for people.
-type verdictText struct{ *errchan.Verdict }
-
-func (v verdictText) String() string {
+func verdictText(v *errchan.Verdict) string {
 	return fmt.Sprintf("%d%s%s", v.Round, corruptText(v.Corrupt), reportsText(v.Reports))
 }
 

@@ -41,8 +41,8 @@ type script struct {
 	d *datadriven.TestData // the command
 }
 
-// choose sets the communicator that a command is about: comm=I is the I-th duplicate, else it is the
-// first of all.
+// choose sets the communicator that a command is about: comm=I is the I-th duplicate, else it is
+// the first of all.
 func (s *script) choose() {
 	comm := s.number("comm", 0)
 	for comm >= len(s.all) && comm > 0 {
@@ -174,7 +174,7 @@ var verbs = map[string]verb{
 	// data of reports is "forged".
 	"inject": func(s *script) {
 		e := s.edge()
-		msg := &blackchannel.Message{}
+		msg := &blackchannel.Message{Comm: uint64(s.number("comm", 0))}
 		s.d.ScanArgs(s.t, "round", &msg.Round)
 		reports := []errchan.Report{{Rank: e.from, Data: []byte("forged")}}
 		switch kind := s.word("kind"); kind {
@@ -187,7 +187,7 @@ var verbs = map[string]verb{
 		default:
 			s.d.Fatalf(s.t, "no such kind: %s", kind)
 		}
-		if err := s.machines[e.to].Step(e.from, msg); err != nil {
+		if err := s.family(e.to).Step(e.from, msg); err != nil {
 			s.printf("error: %v\n", err)
 		}
 		s.carry(e.to)
@@ -200,7 +200,7 @@ var verbs = map[string]verb{
 		if msg, err := blackchannel.Decode(b, s.number("size", 0)); err != nil {
 			s.printf("error: %v\n", err)
 		} else {
-			s.printf("%v\n", messageText{msg})
+			s.printf("%v\n", messageText(msg))
 		}
 	},
 	// state: what each rank waits for, and the messages on the way.
@@ -219,7 +219,7 @@ var verbs = map[string]verb{
 		}
 		for _, e := range s.busy {
 			for _, p := range s.queues[e] {
-				s.printf("%s%d->%d %v on its way\n", s.name, e.from, e.to, messageText{p.msg})
+				s.printf("%s%d->%d %v on its way\n", s.name, e.from, e.to, messageText(p.msg))
 			}
 		}
 	},

@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/errchan"
 )
 
-// What comes from a peer is data: Decode says what is wrong with it.
+// Bytes from a peer are data: Decode says what is wrong with them.
 func TestDecodeLimits(t *testing.T) {
 	id := errchan.Agreement{Seq: 1}
 	settled := func(s ...errchan.Settled) *Message {

@@ -37,17 +37,26 @@ func sample(rng *rand.Rand, u *universe) (path []string) {
 	}
 }
 
+// samples takes one way through each of many universes, and checks its end.
+func samples(t *testing.T, number int, stream uint64, make func(seed uint64, rng *rand.Rand) (*universe, func() error)) {
+	if testing.Short() || buildtags.Race {
+		number /= 10
+	}
+	for seed := range uint64(number) {
+		rng := rand.New(rand.NewPCG(seed, stream))
+		u, check := make(seed, rng)
+		path := sample(rng, u)
+		require.NoError(t, check(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
+	}
+}
+
 // P8, C2, in universes that are too large to visit: see TestCorruptionsExhaustively.
 func TestCorruptionsSampled(t *testing.T) { sampleCorruptions(t, 3000, 8, func(*universe) {}) }
 
 // sampleCorruptions samples universes in which a rank unwinds, each prepared.
-func sampleCorruptions(t *testing.T, samples int, stream uint64, prepare func(*universe)) {
-	if testing.Short() || buildtags.Race {
-		samples /= 10
-	}
+func sampleCorruptions(t *testing.T, number int, stream uint64, prepare func(*universe)) {
 	ends := 0
-	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, stream))
+	samples(t, number, stream, func(_ uint64, rng *rand.Rand) (*universe, func() error) {
 		n := 3 + rng.IntN(8)
 		unwinds, signals := rng.IntN(n), rng.IntN(n)
 		u := newUniverse(n, rng.IntN(n), func(r int) program {
@@ -58,13 +67,14 @@ func sampleCorruptions(t *testing.T, samples int, stream uint64, prepare func(*u
 			return p
 		})
 		prepare(u)
-		path := sample(rng, u)
-		corrupt, err := u.isCorrupted(func(r int) bool { return r == unwinds })
-		require.NoError(t, err, "seed %d:\n%s", seed, strings.Join(path, "\n"))
-		if corrupt {
-			ends++
+		return u, func() error {
+			corrupt, err := u.isCorrupted(func(r int) bool { return r == unwinds })
+			if corrupt {
+				ends++
+			}
+			return err
 		}
-	}
+	})
 	t.Log(ends, "ends with a corruption")
 	require.Positive(t, ends)
 }
@@ -93,10 +103,10 @@ func (u *universe) isSettled() error {
 
 func equalVerdicts(v, w *errchan.Verdict) bool { return verdictText(v) == verdictText(w) }
 
-// H4, P1, H5, in universes that are too large to visit: errors of the communicator and of the one that
-// it is derived from, revokes, deaths, and agreements of both kinds. With six ranks the binomial graph
-// may fall apart before all have died that a rank would have to lose to be alone in the tree: there
-// the flood first needs mending.
+// H4, P1, H5, in universes that are too large to visit: errors of the communicator and of the one
+// that it is derived from, revokes, deaths, and agreements of both kinds. With six ranks the
+// binomial graph may fall apart before all have died that a rank would have to lose to be alone in
+// the tree: there the flood first needs mending.
 func TestAllOrNoneSampled(t *testing.T) {
 	mended := sampleErrors(t, 24000, 5, 6, func(*universe) {})
 	t.Log(mended, "floods were mended")
@@ -105,12 +115,8 @@ func TestAllOrNoneSampled(t *testing.T) {
 
 // sampleErrors samples universes of up to most ranks, each prepared, and returns how many floods
 // were mended.
-func sampleErrors(t *testing.T, samples int, stream uint64, most int, prepare func(*universe)) (mended int) {
-	if testing.Short() || buildtags.Race {
-		samples /= 10
-	}
-	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, stream))
+func sampleErrors(t *testing.T, number int, stream uint64, most int, prepare func(*universe)) (mended int) {
+	samples(t, number, stream, func(seed uint64, rng *rand.Rand) (*universe, func() error) {
 		n := 2 + rng.IntN(most-1)
 		creates, revoker := rng.IntN(2) == 0, rng.IntN(2*n)
 		u := newUniverse(n, rng.IntN(n), func(r int) program {
@@ -122,26 +128,22 @@ func sampleErrors(t *testing.T, samples int, stream uint64, most int, prepare fu
 		})
 		u.parent.errs = rng.IntN(3) > 0
 		prepare(u)
-		path := sample(rng, u)
-		require.NoError(t, u.isSettled(), "seed %d:\n%s", seed, strings.Join(path, "\n"))
-		for _, r := range u.survivors() {
-			if m := u.machines[r]; len(m.revokes.beyond)+len(m.notices.beyond) > 0 {
-				mended++
+		return u, func() error {
+			for _, r := range u.survivors() {
+				if m := u.machines[r]; len(m.revokes.beyond)+len(m.notices.beyond) > 0 {
+					mended++
+				}
 			}
+			return u.isSettled()
 		}
-	}
+	})
 	return mended
 }
 
 // Ranks that leave hold nobody up, and count as dead in what the others agree on, after an error
 // too; our own protocols and a library take turns.
 func TestLeavingSampled(t *testing.T) {
-	samples := 3000
-	if testing.Short() || buildtags.Race {
-		samples = 600
-	}
-	for seed := range uint64(samples) {
-		rng := rand.New(rand.NewPCG(seed, 11))
+	samples(t, 3000, 11, func(seed uint64, rng *rand.Rand) (*universe, func() error) {
 		n, leaver := 2+rng.IntN(5), rng.IntN(3)
 		u := newUniverse(n, rng.IntN(n), func(r int) program {
 			return program{calls: 2, flag: ^(1 << r), leaves: r == leaver, raises: rng.IntN(n) / (n - 1)}
@@ -149,14 +151,6 @@ func TestLeavingSampled(t *testing.T) {
 		if seed%2 == 1 {
 			u.withLibrary()
 		}
-		path := sample(rng, u)
-		for _, r := range u.survivors() {
-			if p := u.programs[r]; !p.left {
-				require.Len(t, p.agreed, 2, "seed %d, rank %d of %d:\n%s", seed, r, n, strings.Join(path, "\n"))
-				if leaver < n && u.alive(leaver) {
-					require.Contains(t, p.agreed[1].Dead, leaver)
-				}
-			}
-		}
-	}
+		return u, func() error { return u.haveLeft([]int{leaver}) }
+	})
 }

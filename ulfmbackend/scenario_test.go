@@ -3,7 +3,6 @@ package ulfmbackend
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -66,21 +65,16 @@ func (s *script) feedEach(f func(*Machine)) { s.each(func(r int) { s.feed(r, f) 
 
 func (s *script) attend(r int) {
 	if p := &s.programs[r]; s.attends[r] && s.alive(r) && p.noticed && !p.joined {
-		p.joined = true
-		s.feed(r, func(m *Machine) { m.Join(m.Freeze()) })
+		s.join(r)
 	}
 }
 
 // deliver delivers the oldest message on a wire, and says which.
 func (s *script) deliver(w [2]int) {
-	msg := s.wires[w][0]
-	s.wires[w] = s.wires[w][1:]
-	s.printf("> %d->%d %v\n", w[0], w[1], msg.Kind)
-	s.feed(w[1], func(m *Machine) {
-		if err := m.Step(w[0], msg); err != nil {
-			s.printf("error: %v\n", err)
-		}
-	})
+	s.printf("> %d->%d %v\n", w[0], w[1], s.wires[w][0].Kind)
+	if err := s.universe.deliver(w); err != nil {
+		s.printf("error: %v\n", err)
+	}
 	s.attend(w[1])
 }
 
@@ -187,12 +181,7 @@ var verbs = map[string]verb{
 		s.feedEach((*Machine).Leave)
 	},
 	// die rank=R: the rank dies. The messages that it has sent are still under way.
-	"die": func(s *script) {
-		s.each(func(r int) {
-			s.dead |= 1 << r
-			maps.DeleteFunc(s.wires, func(w [2]int, _ []*Message) bool { return w[1] == r })
-		})
-	},
+	"die": func(s *script) { s.each(s.die) },
 	// lose from=R to=R: the messages from a dead rank to another are lost.
 	"lose": func(s *script) { delete(s.wires, s.wire()) },
 	// learn rank=R of=R: ranks are told of a death.
@@ -201,31 +190,20 @@ var verbs = map[string]verb{
 	// from.
 	"parent-join": func(s *script) {
 		s.parent.errs = true
-		s.each(func(r int) {
-			s.parent.joined |= 1 << r
-			s.parent.reports[r] = s.machines[r].Freeze()
-		})
+		s.each(s.joinParent)
 	},
 	// parent-verdict rank=R: its verdict, of those ranks' reports.
 	"parent-verdict": func(s *script) {
 		took := 0
 		s.each(func(r int) {
 			took++
-			s.parent.settled = merge(s.parent.settled, s.parent.reports[r], compareSettled, prefer)
+			s.parent.take(r)
 		})
 		s.parent.lost = took < len(s.machines)
 		s.printf("parent:%s\n", settledText(s.parent.settled))
 	},
 	// parent-tell rank=R: ranks get that verdict.
-	"parent-tell": func(s *script) {
-		s.each(func(r int) {
-			s.parent.told |= 1 << r
-			s.feed(r, func(m *Machine) {
-				m.Complete(s.parent.settled)
-				s.advance(r, 0, s.parent.lost)
-			})
-		})
-	},
+	"parent-tell": func(s *script) { s.each(s.tellParent) },
 	// deliver from=R to=R [count=N]: the oldest messages on the way.
 	"deliver": func(s *script) {
 		w := s.wire()

@@ -1,7 +1,6 @@
 package binomial_test
 
 import (
-	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,28 +10,9 @@ import (
 
 const maxSize = 200
 
-// logarithm returns the logarithm of n to base 2, rounded up.
-func logarithm(n int) int { return bits.Len(uint(n - 1)) }
-
-func TestEveryRankIsTheChildOfItsParent(t *testing.T) {
-	for size := 1; size <= maxSize; size++ {
-		parents := make(map[int]int)
-		for rank := range size {
-			for k := range binomial.Children(rank, size) {
-				child := binomial.Child(rank, k)
-				require.Less(t, child, size, "child %d of rank %d of %d", k, rank, size)
-				require.NotContains(t, parents, child, "a child of two ranks of %d", size)
-				parents[child] = rank
-				require.Equal(t, rank, binomial.Parent(child), "parent of %d", child)
-				require.Equal(t, k, binomial.ChildIndex(child), "index of %d", child)
-			}
-		}
-		require.Len(t, parents, size-1, "ranks other than 0 of %d", size)
-		require.NotContains(t, parents, 0)
-	}
-}
-
-// The subtree below a child has the ranks from it up to, but without, the next child.
+// Every rank but 0 is the child of its parent, and of no other. The subtree below a child has the
+// ranks from it up to, but without, the next child: 2^k, if there are so many. So a broadcast, to
+// the children with the highest index first, takes as many rounds as the logarithm of the size.
 func TestSubtreesAreRanges(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {
 		var below func(rank int) []int
@@ -47,6 +27,8 @@ func TestSubtreesAreRanges(t *testing.T) {
 		for rank := range size {
 			for k := range binomial.Children(rank, size) {
 				child := binomial.Child(rank, k)
+				require.Equal(t, rank, binomial.Parent(child), "parent of %d", child)
+				require.Equal(t, k, binomial.ChildIndex(child), "index of %d", child)
 				var want []int
 				for r := child; r < min(binomial.Child(rank, k+1), size); r++ {
 					want = append(want, r)
@@ -57,24 +39,6 @@ func TestSubtreesAreRanges(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// Sending to the children with the highest index first, in rounds of one message a rank, a
-// broadcast takes as many rounds as the logarithm of the size: no tree is faster.
-func TestBroadcastTakesLogarithmicRounds(t *testing.T) {
-	for size := 1; size <= maxSize; size++ {
-		last := 0
-		var send func(rank, round int)
-		send = func(rank, round int) {
-			last = max(last, round)
-			for k := binomial.Children(rank, size) - 1; k >= 0; k-- {
-				round++
-				send(binomial.Child(rank, k), round)
-			}
-		}
-		send(0, 0)
-		require.LessOrEqual(t, last, logarithm(size), "rounds for %d ranks", size)
 	}
 }
 

@@ -310,12 +310,9 @@ func TestEveryIsInterrupted(t *testing.T) {
 	for _, a := range every() {
 		t.Run(a.name, func(t *testing.T) {
 			for n := a.least; n <= most(5, 3); n++ {
-				for victim := range n {
-					for _, length := range []int{100, 1500} { // a root goes on after 100 elements
-						k := 1
-						for a.isInterrupted(t, n, length, victim, k) {
-							k++
-						}
+				for k := range 2 * n {
+					victim, length := k/2, []int{100, 1500}[k%2] // a root goes on after 100 elements
+					for request := 1; a.isInterrupted(t, n, length, victim, request); request++ {
 					}
 				}
 			}
@@ -323,8 +320,8 @@ func TestEveryIsInterrupted(t *testing.T) {
 	}
 }
 
-// isInterrupted makes a call of n ranks in which an error comes before a request of a rank, and says
-// whether it came.
+// isInterrupted makes a call of n ranks in which an error comes before a request of a rank, and
+// says whether it came.
 func (a tested) isInterrupted(t *testing.T, n, length, victim, request int) (come bool) {
 	cause := errors.New("an error")
 	c := call{n: n, root: n / 2, length: length, op: add}

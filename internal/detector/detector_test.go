@@ -221,8 +221,9 @@ func TestNoEdgeSurvives(t *testing.T) {
 	require.LessOrEqual(t, s.lag[3], usual.bound(n, 1, latency))
 }
 
-// While all ranks live each sends one heartbeat a period and nothing else. With pings one rank pings
-// all others once a period, and they answer; the heartbeats of the ring are four times as rare.
+// While all ranks live each sends one heartbeat a period and nothing else. With pings one rank
+// pings all others once a period, and they answer; the heartbeats of the ring are four times as
+// rare.
 func TestTraffic(t *testing.T) {
 	for _, n := range []int{2, 3, 64} {
 		for _, ping := range []bool{false, true} {

@@ -1,9 +1,10 @@
 package detector
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -21,8 +22,7 @@ type simulation struct {
 	delay   func(from, to int) time.Duration // random if nil
 
 	now    time.Duration
-	queue  queue
-	seq    int
+	queue  []event // ascending in time
 	ranks  []simulated
 	last   map[[2]int]time.Duration // when the last message of a pair arrives
 	deaths []death                  // ascending in time
@@ -56,24 +56,9 @@ type death struct {
 
 type event struct {
 	at   time.Duration
-	seq  int
 	to   int
 	from int // -1: a Tick
 	msg  Message
-}
-
-type queue []event
-
-func (q queue) Len() int { return len(q) }
-func (q queue) Less(i, j int) bool {
-	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].seq < q[j].seq
-}
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *queue) Push(x any)   { *q = append(*q, x.(event)) }
-func (q *queue) Pop() any {
-	e := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return e
 }
 
 // newSimulation starts n ranks, within a timeout of each other.
@@ -90,10 +75,10 @@ func newSimulation(t testing.TB, name string, rng *rand.Rand, config Config, lat
 	return s
 }
 
+// push puts an event behind those that are at the same time.
 func (s *simulation) push(e event) {
-	s.seq++
-	e.seq = s.seq
-	heap.Push(&s.queue, e)
+	i := sort.Search(len(s.queue), func(i int) bool { return s.queue[i].at > e.at })
+	s.queue = slices.Insert(s.queue, i, e)
 }
 
 // schedule puts a rank's Tick into the queue, unless an earlier one is in there,
@@ -133,7 +118,8 @@ func (s *simulation) run(until time.Duration, done func() bool) {
 			s.now = until
 			return
 		}
-		e := heap.Pop(&s.queue).(event)
+		e := s.queue[0]
+		s.queue = s.queue[1:]
 		s.now = e.at
 		s.handle(e)
 	}

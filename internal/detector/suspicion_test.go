@@ -156,7 +156,7 @@ func TestTrustComesBack(t *testing.T) {
 	require.Equal(t, now+usual.Timeout, m.suspectAt)
 }
 
-// Whoever writes to a rank that holds it for dead is told.
+// A rank that writes to one by which it is held for dead is told so.
 func TestZombieIsAnswered(t *testing.T) {
 	m, err := New(usual, 0, 8, 0)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestZombieIsAnswered(t *testing.T) {
 	requireSilent(t, m, 3)
 }
 
-// What is known from elsewhere is told like what is found out, once.
+// A death that is known from elsewhere is told once, like one that the detector finds.
 func TestLose(t *testing.T) {
 	s := settledSimulation(t, 1, 40, 20*ms)
 	s.deaths = []death{{rank: 7, at: s.now}}

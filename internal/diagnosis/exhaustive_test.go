@@ -17,7 +17,6 @@ type network struct {
 	links    map[[2]int][]diagnosis.Message // from, to
 	dead     []bool
 	untold   map[[2]int]bool // of the death of the first, the second
-	stopped  int             // takes nothing; -1: none
 	deaths   int             // that may still come
 
 	ask     []int // who may still ask, for the same reason
@@ -28,7 +27,7 @@ type network struct {
 }
 
 func newNetwork(size int) *network {
-	n := &network{links: make(map[[2]int][]diagnosis.Message), dead: make([]bool, size), untold: make(map[[2]int]bool), stopped: -1, asking: make(map[int]bool)}
+	n := &network{links: make(map[[2]int][]diagnosis.Message), dead: make([]bool, size), untold: make(map[[2]int]bool), asking: make(map[int]bool)}
 	for r := range size {
 		n.machines = append(n.machines, diagnosis.NewMachine(r, size))
 		n.heard = append(n.heard, -1)
@@ -41,25 +40,16 @@ func text(rank int) string { return fmt.Sprint("text ", rank) }
 // choices are what can happen next, in an order that does not change.
 func (n *network) choices() (all []func()) {
 	size := len(n.machines)
-	note := func(format string, args ...any) { n.history = append(n.history, fmt.Sprintf(format, args...)) }
 	for from := range size {
 		for to := range size {
 			link := [2]int{from, to}
-			if len(n.links[link]) > 0 && to != n.stopped {
-				all = append(all, func() {
-					msg := n.links[link][0]
-					n.links[link] = n.links[link][1:]
-					note("%d gets %+v of %d", to, msg, from)
-					if msg.Said == nil && msg.Why != diagnosis.ByProgram && (n.heard[to] < 0 || msg.Origin < n.heard[to]) {
-						n.heard[to] = msg.Origin
-					}
-					n.feed(to, func(m *diagnosis.Machine) { m.Step(from, &msg, text(to)) })
-				})
+			if len(n.links[link]) > 0 {
+				all = append(all, func() { n.deliver(from, to) })
 			}
 			if n.untold[link] {
 				all = append(all, func() {
 					delete(n.untold, link)
-					note("%d is told of %d", to, from)
+					n.note("%d is told of %d", to, from)
 					n.feed(to, func(m *diagnosis.Machine) { m.Died(from) })
 				})
 			}
@@ -67,7 +57,7 @@ func (n *network) choices() (all []func()) {
 		if n.deaths > 0 && !n.dead[from] {
 			for _, lost := range []bool{false, true} {
 				all = append(all, func() {
-					note("%d dies, what it sent is lost: %t", from, lost)
+					n.note("%d dies, what it sent is lost: %t", from, lost)
 					n.die(from, lost)
 				})
 			}
@@ -76,7 +66,7 @@ func (n *network) choices() (all []func()) {
 	for i, r := range n.ask {
 		all = append(all, func() {
 			n.ask = slices.Delete(slices.Clone(n.ask), i, i+1)
-			note("%d asks, unless it has heard another", r)
+			n.note("%d asks, unless it has heard another", r)
 			if n.heard[r] < 0 && !n.dead[r] {
 				n.asking[r] = true
 				n.feed(r, func(m *diagnosis.Machine) { m.Ask(diagnosis.BySignal, text(r)) })
@@ -95,6 +85,22 @@ func (n *network) choices() (all []func()) {
 		}
 	}
 	return all
+}
+
+func (n *network) note(format string, args ...any) {
+	n.history = append(n.history, fmt.Sprintf(format, args...))
+}
+
+// deliver delivers the oldest message of a link.
+func (n *network) deliver(from, to int) {
+	link := [2]int{from, to}
+	msg := n.links[link][0]
+	n.links[link] = n.links[link][1:]
+	n.note("%d gets %+v of %d", to, msg, from)
+	if msg.Said == nil && msg.Why != diagnosis.ByProgram && (n.heard[to] < 0 || msg.Origin < n.heard[to]) {
+		n.heard[to] = msg.Origin
+	}
+	n.feed(to, func(m *diagnosis.Machine) { m.Step(from, &msg, text(to)) })
 }
 
 func (n *network) feed(r int, f func(*diagnosis.Machine)) {
@@ -161,8 +167,8 @@ func explore(t *testing.T, begin func() *network, check func(*network)) {
 	t.Logf("%d ends, %d states", ends, len(seen))
 }
 
-// Whoever dies when, the rank that asks gets an answer of all who live, and nobody keeps
-// anything of it.
+// No matter which ranks die, and when, the rank that asks gets an answer of all that live, and no
+// other rank keeps anything of it.
 func TestEveryOrderAndDeath(t *testing.T) {
 	for size := 1; size <= 4; size++ {
 		for deaths := range 3 {
@@ -171,16 +177,20 @@ func TestEveryOrderAndDeath(t *testing.T) {
 			}
 			for origin := range size {
 				t.Run(fmt.Sprintf("%d ranks, %d deaths, of %d", size, deaths, origin), func(t *testing.T) {
-					explore(t, func() *network {
-						n := newNetwork(size)
-						n.deaths = min(deaths, size-1)
-						n.feed(origin, func(m *diagnosis.Machine) { m.Ask(diagnosis.ByProgram, text(origin)) })
-						return n
-					}, func(n *network) { n.requireAnswers(t, origin) })
+					exploreDeaths(t, size, deaths, origin)
 				})
 			}
 		}
 	}
+}
+
+func exploreDeaths(t *testing.T, size, deaths, origin int) {
+	explore(t, func() *network {
+		n := newNetwork(size)
+		n.deaths = min(deaths, size-1)
+		n.feed(origin, func(m *diagnosis.Machine) { m.Ask(diagnosis.ByProgram, text(origin)) })
+		return n
+	}, func(n *network) { n.requireAnswers(t, origin) })
 }
 
 // requireAnswers checks what the rank that asks has, and that no other rank keeps anything.

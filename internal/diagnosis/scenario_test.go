@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/scenario"
@@ -23,7 +24,8 @@ func TestScenarios(t *testing.T) {
 
 type verb = func(t *testing.T, s *script, d *datadriven.TestData)
 
-// script is a job whose messages go in the order in which they were sent, as far as to stopped ranks.
+// script is a job whose messages go in the order in which they were sent, as far as to stopped
+// ranks.
 type script struct {
 	machines []*diagnosis.Machine
 	stopped  []int
@@ -52,9 +54,7 @@ func (s *script) carry(t *testing.T) {
 		m := s.queue[0]
 		s.queue = s.queue[1:]
 		msg, err := diagnosis.Decode(m.payload, len(s.machines))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		switch {
 		case slices.Contains(s.dead, m.to):
 		case slices.Contains(s.stopped, m.to):

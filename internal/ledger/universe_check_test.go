@@ -57,6 +57,38 @@ func (w *world) check() {
 	}
 }
 
+// checkOutput compares an output with the model.
+func (w *world) checkOutput(o *Output) {
+	switch o.Action {
+	case Join, Raise:
+		m := w.modelOf(o.Comm)
+		switch {
+		case o.Family == nil && m.joined: // raised after it had joined
+		case m.joined:
+			w.failf("%s: joins twice", m.name())
+		case !w.mayJoin(m):
+			w.failf("P2: joins %s, but neither attends nor looks", m.name())
+		case len(o.Family) != len(m.Family()):
+			w.failf("H5: %s: freezes %s", m.name(), names(o.Family, nil))
+		}
+		m.joined = true
+	case Interrupt:
+		if w.ended[o.Scope]++; w.ended[o.Scope] > 1 {
+			w.failf("%s: interrupted twice", o.Scope.Owner)
+		}
+	case Withdraw:
+		w.withdrawn = true
+	case Advance:
+		for i, d := range o.Family {
+			m := w.modelOf(d)
+			others := slices.ContainsFunc(m.lineage(), func(a *model) bool { return a.joined && a.Comm != o.Comm })
+			if o.Frozen[i] != others && !m.closed {
+				w.failf("H5: %s: frozen %t, other rounds are joined: %t", d.Owner, o.Frozen[i], others)
+			}
+		}
+	}
+}
+
 // finish brings all to an end, with a program that waits on one of its communicators
 // and looks whenever that wait is over.
 func (w *world) finish(n int) {

@@ -272,3 +272,7 @@ func (w *world) attends(m *model) bool {
 }
 
 func (w *world) holding() bool { return w.voted == "confirmed" }
+
+func (w *world) modelOf(c *Comm) *model {
+	return w.models[slices.IndexFunc(w.models, func(m *model) bool { return m.Comm == c })]
+}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -26,12 +27,14 @@ func read(t *testing.T, dir string) File {
 	return files[0]
 }
 
+// A process has one file, which may end anywhere.
 func TestAProcessHasOneFile(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "made", "[here]")
+	dir, name := filepath.Join(t.TempDir(), "made", "[here]"), ""
 	for run := 1; run <= 3; run++ {
 		w, rank := open(t, dir, "job", run), 7
 		w.write(Event{Run: run, Rank: run, Kind: Notice, By: &rank, Text: "\"{é\n"})
 		w.Close()
+		name = w.name
 	}
 	f := read(t, dir)
 	require.Equal(t, os.Getpid(), f.PID)
@@ -42,6 +45,16 @@ func TestAProcessHasOneFile(t *testing.T) {
 		require.Equal(t, 7, *l.By)
 		require.Equal(t, "\"{é\n", l.Text)
 	}
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	for n := range b {
+		whole := bytes.Count(b[:n], []byte("}")) // a line may lack only its end
+		f, ok := ReadTimeline(b[:n])
+		require.Equal(t, whole > 0, ok, "%d bytes", n)
+		require.Len(t, f.Lines, max(whole-1, 0), "%d bytes", n)
+	}
+	_, err = ReadTimelines(t.TempDir())
+	require.ErrorContains(t, err, "no timeline")
 }
 
 // A file that was removed between two Runs is made again.
@@ -112,29 +125,6 @@ func TestOperationsAreOverwrittenAndErrorsStay(t *testing.T) {
 	require.Equal(t, at, f.Lines[len(f.Lines)-1].T)
 }
 
-// A file may end anywhere.
-func TestALineThatIsCutOff(t *testing.T) {
-	dir := t.TempDir()
-	w := open(t, dir, "", 1)
-	for rank := range 3 {
-		w.write(Event{Run: 1, Rank: rank, Kind: Join, Comm: "world"})
-	}
-	w.Close()
-	b, err := os.ReadFile(w.name)
-	require.NoError(t, err)
-	whole, last := 0, 0
-	for n := range b {
-		if n > 0 && b[n-1] == '}' { // a line may lack only its end
-			whole++
-		}
-		f, ok := ReadTimeline(b[:n])
-		require.Equal(t, whole > 0, ok, "%d bytes", n)
-		require.Len(t, f.Lines, max(whole-1, 0), "%d bytes", n)
-		last = len(f.Lines)
-	}
-	require.Equal(t, 3, last)
-}
-
 type fullDisk struct{ left int }
 
 var errFull = errors.New("no space left on device")
@@ -162,9 +152,4 @@ func TestAFullDiskIsToldOnce(t *testing.T) {
 	all.Wait()
 	w.Close()
 	require.Equal(t, []error{errFull}, told)
-}
-
-func TestNoTimeline(t *testing.T) {
-	_, err := ReadTimelines(t.TempDir())
-	require.ErrorContains(t, err, "no timeline")
 }

@@ -63,10 +63,8 @@ func live(dir string) {
 // endBy ends this process.
 func endBy(how string, p *peers.Peers) {
 	switch how {
-	case "exit 0":
-		os.Exit(0)
-	case "exit 3":
-		os.Exit(3)
+	case "exit 0", "exit 3":
+		os.Exit(int(how[len(how)-1] - '0'))
 	case "panic in a goroutine":
 		go func() { panic(how) }()
 		select {}
@@ -108,12 +106,6 @@ func endBy(how string, p *peers.Peers) {
 		fmt.Println("left")
 	case "kill 0", "kill 1", "kill 2", "kill 3":
 		fmt.Println(p.Kill(int(how[len(how)-1] - '0')))
-	case "SIGSEGV":
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSEGV)
-		select {}
-	case "SIGABRT":
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGABRT)
-		select {}
 	default:
 		log.Fatalf("%q", how)
 	}
@@ -184,7 +176,9 @@ func (p *process) says(t *testing.T) string {
 }
 
 // signals are sent to a process. What else a process does it reads from its input.
-var signals = map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGSTOP": syscall.SIGSTOP, "SIGCONT": syscall.SIGCONT}
+var signals = map[string]syscall.Signal{
+	"SIGKILL": syscall.SIGKILL, "SIGSTOP": syscall.SIGSTOP, "SIGCONT": syscall.SIGCONT, "SIGSEGV": syscall.SIGSEGV, "SIGABRT": syscall.SIGABRT,
+}
 
 func (p *process) do(t *testing.T, what string) {
 	if s, ok := signals[what]; ok {
@@ -203,8 +197,8 @@ func newDir(t *testing.T) string {
 	return dir
 }
 
-// play starts processes and carries out a script. 0:TEXT has process 0 do what the text says, 0>TEXT
-// waits for this line of it, 0>A|B for two in any order, and 0. for its end.
+// play starts processes and carries out a script. 0:TEXT has process 0 do what the text says,
+// 0>TEXT waits for this line of it, 0>A|B for two in any order, and 0. for its end.
 func play(t *testing.T, n int, script ...string) []*process {
 	all := startAll(t, newDir(t), n)
 	for _, step := range script {
@@ -234,7 +228,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What else a process does: its end is reported if it has ended, and not before.
+// The end of a process is reported when it has ended, and not before, whatever else processes do.
 func TestReports(t *testing.T) {
 	for name, script := range map[string][]string{
 		"it is stopped":                 {"0:SIGSTOP", "1:exit 0", "2>ended 1", "0:SIGCONT", "0>ended 1", "0:SIGKILL", "2>ended 0"},

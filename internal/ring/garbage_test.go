@@ -2,6 +2,7 @@ package ring
 
 import (
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -64,20 +65,7 @@ func FuzzGarbage(f *testing.F) {
 			garbage = garbage[min(8, len(garbage)):]
 		}
 		if !buildtags.Race { // the detector does not know of a writer in another process
-			stop, stopped := make(chan struct{}), make(chan struct{})
-			go func() {
-				defer close(stopped)
-				for at := 0; ; at = (at + line) % len(shared) {
-					select {
-					case <-stop:
-						return
-					default:
-						w := memory(shared).word(at)
-						atomic.StoreUint64(w, atomic.LoadUint64(w)^other)
-					}
-				}
-			}()
-			defer func() { close(stop); <-stopped }()
+			defer scribble(shared, other)()
 		}
 		w, r := NewWriter(shared), NewReader(shared)
 		for _, step := range steps {
@@ -92,4 +80,18 @@ func FuzzGarbage(f *testing.F) {
 			}
 		}
 	})
+}
+
+// scribble has a goroutine change the words of the memory until the function that it returns is
+// called.
+func scribble(shared []byte, other uint64) (stop func()) {
+	var stopped atomic.Bool
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for at := 0; !stopped.Load(); at = (at + line) % len(shared) {
+			w := memory(shared).word(at)
+			atomic.StoreUint64(w, atomic.LoadUint64(w)^other)
+		}
+	})
+	return func() { stopped.Store(true); writer.Wait() }
 }

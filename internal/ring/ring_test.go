@@ -54,29 +54,6 @@ func TestMessagesArrive(t *testing.T) {
 	}
 }
 
-// BenchmarkPingPong measures two goroutines that poll all the time.
-func BenchmarkPingPong(b *testing.B) {
-	there, here := make([]byte, Size(4096)), make([]byte, Size(4096))
-	pass := func(out Writer, in Reader, first bool) {
-		for range b.N {
-			if first {
-				_, _ = out.Begin(56)
-				out.End(56)
-			}
-			for !in.Ready() {
-			}
-			m, _ := in.Read()
-			in.Done(len(m))
-			if !first {
-				_, _ = out.Begin(56)
-				out.End(56)
-			}
-		}
-	}
-	go pass(NewWriter(here), NewReader(there), false)
-	pass(NewWriter(there), NewReader(here), true)
-}
-
 // FuzzRing compares a ring with a list, as far as there is room. There is room for the longest
 // message once all messages have been read.
 func FuzzRing(f *testing.F) {

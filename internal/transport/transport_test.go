@@ -87,34 +87,9 @@ func TestStaleAmongLiveRanks(t *testing.T) {
 	try(0, oldest.epoch(), false)
 }
 
-// Messages that are up to 3 errors ahead and any number behind, in each of 5
-// generations: all combinations up to where the counts have come around twice.
+// Messages that are arbitrarily old in some counts, and ahead in others: up to where counts have
+// come around some times, and powers of two.
 func TestStaleOfOldMessages(t *testing.T) {
-	for _, generations := range [][5]int{{0, 1, 2, 3, 4}, {0, 5, 8, 14, 15}} {
-		f := vector{7, 6, 5, 4, 3, 2, 1 << 33, 8, 1 << 40, 10, 11, 12, 13, 14, 15, 16}
-		for _, g := range generations {
-			f[g] += 10
-		}
-		e := f
-		var try func(i int)
-		try = func(i int) {
-			if i == len(generations) {
-				checkStale(t, &e, &f)
-				return
-			}
-			g := generations[i]
-			for d := int64(-3); d <= 9; d++ {
-				e[g] = f[g] - d
-				try(i + 1)
-			}
-		}
-		try(0)
-	}
-}
-
-// Messages that are arbitrarily old in some counts, and ahead in others: multiples of
-// what counts wrap at are the most likely to be mistaken.
-func TestStaleOfVeryOldMessages(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 1_000_000 {
 		var e, f vector
@@ -124,21 +99,16 @@ func TestStaleOfVeryOldMessages(t *testing.T) {
 			case 0:
 				*d = f[i] + r.Int64N(4) // ahead
 			case 1:
-				*d = f[i] - 4*r.Int64N(4)
+				*d = f[i] - r.Int64N(13)
 			case 2:
 				*d = f[i] - 1<<r.IntN(27)
 			default:
 				*d = f[i]
 			}
 		}
-		checkStale(t, &e, &f)
-	}
-}
-
-// checkStale compares Stale with what the epochs stand for. Require is slow.
-func checkStale(t *testing.T, e, f *vector) {
-	if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(f) {
-		t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+		if a, b := e.epoch(), f.epoch(); a.Stale(b) != e.behind(&f) { // require is slow
+			t.Fatalf("%#x.Stale(%#x) = %v: %v, %v", uint64(a), uint64(b), a.Stale(b), e, f)
+		}
 	}
 }
 

@@ -22,10 +22,3 @@ func ended() context.Context {
 	cancel(errLate)
 	return ctx
 }
-
-// thrown returns what f panics with.
-func thrown(f func()) (v any) {
-	defer func() { v = recover() }()
-	f()
-	return nil
-}

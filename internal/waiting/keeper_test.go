@@ -140,49 +140,6 @@ func (commonError) Error() string { return "error of another rank" }
 
 var errCommon = commonError{}
 
-// See TestWaitersAndCompletionRace, too.
-func TestParkAndUnparkAreBalanced(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		run  func(t *testing.T, f *future.Future[int], p *future.Promise[int])
-		left int // futures still watched
-	}{
-		{name: "many wait", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			var all sync.WaitGroup
-			for range 5 {
-				all.Go(func() { require.NoError(t, f.Wait(bg)) })
-			}
-			synctest.Wait()
-			require.Equal(t, errLate, f.Wait(ended()), "a late one whose context has ended")
-			p.Complete(1, nil)
-			all.Wait()
-		}},
-		{name: "many wait and their contexts end", left: 1, run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			ctx, cancel := context.WithCancelCause(bg)
-			var all sync.WaitGroup
-			for range 5 {
-				all.Go(func() { require.Equal(t, errLate, f.Wait(ctx)) })
-			}
-			synctest.Wait()
-			cancel(errLate)
-			all.Wait()
-		}},
-		{name: "panicked", run: func(t *testing.T, f *future.Future[int], p *future.Promise[int]) {
-			go p.Complete(0, &future.Panicked{Value: 1})
-			require.NotNil(t, thrown(func() { _ = f.Wait(bg) }))
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				k := new(keeper)
-				f, p := kept[int](k)
-				c.run(t, f, p)
-				k.balanced(t, c.left)
-			})
-		})
-	}
-}
-
 // A keeper is told once that a future is watched, however many watch it.
 func TestWatchAndUnwatchAreBalanced(t *testing.T) {
 	k := new(keeper)
@@ -208,17 +165,6 @@ func TestWatchAndUnwatchAreBalanced(t *testing.T) {
 	<-f.Done() // for the first time
 	k.balanced(t, 0)
 	require.Zero(t, k.watched, "who asks for what is done waits for nothing, and joins no round (P2)")
-}
-
-func TestNobodyIsAskedWithoutVerdict(t *testing.T) {
-	k := new(keeper)
-	f, p := kept[int](k)
-	go p.Complete(1, nil)
-	require.NoError(t, f.Wait(bg))
-	require.NoError(t, f.Wait(bg))
-	_, err := f.Test()
-	require.NoError(t, err)
-	require.Zero(t, k.asked)
 }
 
 // Design rule P7: the Wait that finds its operation done and an error not yet
@@ -265,8 +211,8 @@ func TestAVerdictIsReportedAndTheResultKept(t *testing.T) {
 	}
 }
 
-// This is so for a Wait that has blocked too, and for a panic, which is a result: it neither hides a
-// verdict nor is hidden by one.
+// This is so for a Wait that has blocked too, and for a panic, which is a result: it neither hides
+// a verdict nor is hidden by one.
 func TestAVerdictComesBeforeAPanic(t *testing.T) {
 	k := new(keeper)
 	f, p := kept[int](k)
@@ -275,7 +221,7 @@ func TestAVerdictComesBeforeAPanic(t *testing.T) {
 		p.Complete(0, &future.Panicked{Value: 1})
 	}()
 	require.Equal(t, error(errCommon), f.Wait(bg))
-	require.IsType(t, (*future.Panicked)(nil), thrown(func() { _ = f.Wait(bg) }))
+	require.Panics(t, func() { _ = f.Wait(bg) })
 }
 
 func TestTestDoesNotBlockForAVerdict(t *testing.T) {
@@ -301,8 +247,8 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes on
-// in any case.
+// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes
+// on in any case.
 func TestAKeeperInterruptsWaits(t *testing.T) {
 	for name, verdict := range map[string]error{"they end": errCommon, "they go on": nil} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { interruptWaits(t, verdict) }) })
@@ -341,14 +287,6 @@ func interruptWaits(t *testing.T, verdict error) {
 		require.NoError(t, <-errs)
 	}
 	k.balanced(t, 0)
-}
-
-// What Verdict may block for is the Wait's context.
-func TestVerdictIsAskedWithTheWaitsContext(t *testing.T) {
-	f, p := kept[int](&keeper{unresolved: true, decide: context.Cause})
-	p.Complete(1, nil)
-	require.Equal(t, errLate, f.Wait(ended()))
-	require.NoError(t, f.Wait(bg))
 }
 
 // An error that is over has ended an operation while its Wait asked why the context has ended.

@@ -13,8 +13,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// Whoever finds a future pending has its keeper look, who may end it; it is awaited then
-// only if somebody is about to block.
+// A goroutine that finds a future pending has its keeper look, which may end it. The future is
+// awaited then only if the goroutine is about to block.
 func TestKeeperLooks(t *testing.T) {
 	over := errors.New("over")
 	for name, c := range map[string]struct {
@@ -132,8 +132,8 @@ func TestKeeperDescribesErrors(t *testing.T) {
 	require.NoError(t, b.Wait(bg))
 }
 
-// The party has an error that is not resolved yet when the operation ends:
-// WaitAny waits for what is to be said of it.
+// If the party has an error that is not resolved yet when the operation ends, WaitAny waits for
+// what is to be said of it, or until ctx ends.
 func TestWaitAnyWaitsForTheVerdict(t *testing.T) {
 	for _, verdict := range []error{nil, errCommon} {
 		k := new(keeper)
@@ -148,10 +148,6 @@ func TestWaitAnyWaitsForTheVerdict(t *testing.T) {
 		require.NoError(t, f.Wait(bg))
 		k.balanced(t, 1)
 	}
-}
-
-// The wait for the verdict ends with ctx, too.
-func TestWaitAnyWhereTheVerdictTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(bg)
 	f, p := kept[int](&keeper{unresolved: true, decide: func(ctx context.Context) error {
 		cancel(errLate)

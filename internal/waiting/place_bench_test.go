@@ -2,8 +2,8 @@ package waiting
 
 import "testing"
 
-// What a Wait that blocks pays for that it can be observed, and is not: beside the same without, of a place
-// that is woken at once.
+// BenchmarkPlace compares a Wait that blocks and could be observed with one that could not, in a
+// place that is woken at once.
 func BenchmarkPlace(b *testing.B) {
 	place, cell := NewPlace(), new(Cell)
 	b.Run("observable", func(b *testing.B) {

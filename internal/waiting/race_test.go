@@ -15,8 +15,8 @@ import (
 )
 
 // Goroutines wait for the same future with contexts that end at any time, while it is disturbed and
-// completed: the slot goes from one to another, is given up, and is taken by the completion. Everybody
-// ends with the result, a disturbance or their own cause, and after that with the result.
+// completed: the slot goes from one to another, is given up, and is taken by the completion.
+// Everybody ends with the result, a disturbance or their own cause, and after that with the result.
 func TestWaitersAndCompletionRace(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -24,31 +24,40 @@ func TestWaitersAndCompletionRace(t *testing.T) {
 	}{{"without a keeper", nil}, {"with a keeper", new(keeper)}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 0))
-			for i := range iterations(4000) {
+			iterations := 4000
+			if testing.Short() {
+				iterations /= 10
+			}
+			for i := range iterations {
 				f, p := future.New[int]()
 				if c.keep != nil {
 					waiting.Of(p.Future()).Keep(c.keep)
 				}
-				var all sync.WaitGroup
-				for range 1 + r.IntN(4) {
-					raceOneWaiter(t, &all, f, i, r.IntN(6), r.IntN(20), r.IntN(20))
-				}
-				yields, disturbances := r.IntN(20), r.IntN(4)
-				all.Go(func() {
-					yield(yields)
-					for k := range disturbances {
-						waiting.Of(f).Disturb([]error{errDisturbed, nil}[k%2])
-					}
-					p.Complete(i, nil)
-				})
-				all.Wait()
-				require.Equal(t, i, f.MustGet(ended()))
+				race(t, r, f, p, i)
 			}
 			if c.keep != nil {
 				c.keep.balanced(t, 0)
 			}
 		})
 	}
+}
+
+// race has some goroutines wait for f while p is completed with want.
+func race(t *testing.T, r *rand.Rand, f *future.Future[int], p *future.Promise[int], want int) {
+	var all sync.WaitGroup
+	for range 1 + r.IntN(4) {
+		raceOneWaiter(t, &all, f, want, r.IntN(6), r.IntN(20), r.IntN(20))
+	}
+	yields, disturbances := r.IntN(20), r.IntN(4)
+	all.Go(func() {
+		yield(yields)
+		for k := range disturbances {
+			waiting.Of(f).Disturb([]error{errDisturbed, nil}[k%2])
+		}
+		p.Complete(want, nil)
+	})
+	all.Wait()
+	require.Equal(t, want, f.MustGet(ended()))
 }
 
 func raceOneWaiter(t *testing.T, all *sync.WaitGroup, f *future.Future[int], want, way, before, until int) {
@@ -93,11 +102,4 @@ func yield(n int) {
 	for range n {
 		runtime.Gosched()
 	}
-}
-
-func iterations(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
 }

@@ -261,22 +261,13 @@ func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
 	}
 }
 
-type ended chan *transport.Request
-
-func (e ended) Completed(r *transport.Request) { e <- r }
-func (e ended) Awaited() bool                  { return true }
-
 // Nothing reaches a process that has died, not even what had arrived before.
 func TestTheDeadReceiveNothing(t *testing.T) {
-	sides := NewMortal(2)
-	require.True(t, sides[0].TrySend(1, 1, 0, 0, []byte{9}))
-	sides[1].Die()
-	done := make(ended, 2)
-	sides[1].Irecv(&transport.Request{Peer: 0, Tag: 1, Buf: make([]byte, 1), Done: done})
-	sides[1].Probe(&transport.Request{Peer: 0, Tag: 1, Done: done})
-	for range 2 {
-		require.Equal(t, transport.ErrDied, (<-done).Err)
-	}
+	ranks := NewMortal(2)
+	require.True(t, ranks[0].TrySend(1, 1, 0, 0, []byte{9}))
+	ranks[1].Die()
+	require.Equal(t, transport.ErrDied, recv(ranks[1], 0, make([]byte, 1)).Err)
+	require.Equal(t, transport.ErrDied, start(ranks[1], ranks[1].Probe, transport.Request{Peer: 0, Tag: 1}).Err)
 }
 
 // mourner is a listener that is called when a rank has died.
@@ -290,45 +281,45 @@ func (m mourner) Purpose([]byte) string     { return "" }
 // A rank that has been told of a death receives no message that dies with the sender, on any
 // communicator, but every message that was buffered.
 func TestMessagesThatDieWithTheirSender(t *testing.T) {
-	sides := NewMortal(2)
-	name := transport.Name{Seq: 1}
-	var dups [2]transport.Comm
-	for i, c := range sides {
-		var err error
-		dups[i], err = c.Sub(name, nil)
+	ranks := NewMortal(2)
+	var dups [2]*Comm
+	for i, c := range ranks {
+		dup, err := c.Sub(transport.Name{Seq: 1}, nil)
 		require.NoError(t, err)
+		dups[i] = dup.(*Comm)
 	}
-	done, sent := make(ended, 4), make(ended, 2)
-	sides[0].Listen(mourner(func(int) {
-		for _, c := range []transport.Comm{sides[0], dups[0]} {
-			for tag := range 2 {
-				c.Irecv(&transport.Request{Peer: 1, Tag: tag, Buf: make([]byte, 1), Done: done})
-			}
+	var kept, lost, sent []*request
+	ranks[0].Listen(mourner(func(int) {
+		for _, c := range []*Comm{ranks[0], dups[0]} {
+			kept = append(kept, start(c, c.Irecv, transport.Request{Peer: 1, Tag: 2, Buf: make([]byte, 1)}))
+			lost = append(lost, recv(c, 1, make([]byte, 1)))
 		}
 	}))
-	for _, c := range []transport.Comm{sides[1], dups[1]} {
-		require.True(t, c.TrySend(0, 0, 0, 0, []byte{9}))
-		c.Isend(&transport.Request{Peer: 0, Tag: 1, Mode: transport.Synchronous, Buf: []byte{1}, Done: sent})
+	for _, c := range []*Comm{ranks[1], dups[1]} {
+		require.True(t, c.TrySend(0, 2, 0, 0, []byte{9}))
+		sent = append(sent, send(c, 0, []byte{1}, transport.Synchronous))
 	}
-	sides[1].Die()
-	for range 2 {
-		require.Equal(t, transport.ErrDied, (<-sent).Err)
-		require.NoError(t, (<-done).Err)
-		require.Equal(t, &transport.DeadError{Rank: 1}, (<-done).Err)
+	ranks[1].Die()
+	require.Len(t, kept, 2)
+	for i := range 2 {
+		require.NoError(t, kept[i].Err)
+		require.Equal(t, byte(9), kept[i].Buf[0])
+		require.Equal(t, &transport.DeadError{Rank: 1}, lost[i].Err)
+		require.Equal(t, transport.ErrDied, sent[i].Err)
 	}
 }
 
 // After a death operations between the living work, except collective ones (H1).
 func TestWhatIsBegunAfterADeath(t *testing.T) {
-	sides := NewMortal(3)
-	sides[2].Die()
+	ranks := NewMortal(3)
+	ranks[2].Die()
 	for tag, want := range map[int]error{7: nil, transport.CollectiveTag(1): &transport.DeadError{Rank: 2}} {
-		done := make(ended, 2)
-		sides[0].Isend(&transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}, Done: done})
-		sides[1].Irecv(&transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1), Done: done})
-		for range 2 {
-			require.Equal(t, want, (<-done).Err, "tag %d", tag)
+		sent := start(ranks[0], ranks[0].Isend, transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}})
+		received := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1)})
+		for _, r := range []*request{sent, received} {
+			require.Equal(t, 1, r.ends, "tag %d", tag)
+			require.Equal(t, want, r.Err, "tag %d", tag)
 		}
-		require.False(t, sides[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
+		require.False(t, ranks[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
 	}
 }

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -154,20 +153,51 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 	}
 }
 
-func TestSpareBuffersAreBounded(t *testing.T) {
-	ranks := New(2)
-	for _, size := range []int{0, 1, 64, 65, EagerLimit} {
-		for i := range 10 * spareBuffers {
-			send(ranks[0], 1, bytes.Repeat([]byte{byte(i)}, size), 0)
+// A request that has been cancelled, or that an error has ended, is not cancelled again.
+func TestCancelOfWhatHasEnded(t *testing.T) {
+	cause := errors.New("an error")
+	for _, o := range operations {
+		for want, end := range map[error]func(c *Comm, r *request){
+			transport.ErrCancelled: func(c *Comm, r *request) { require.True(t, c.Cancel(&r.Request), o.name) },
+			cause:                  func(c *Comm, _ *request) { c.Advance(0, cause) },
+		} {
+			ranks := New(3)
+			r := o.start(ranks[0])
+			end(ranks[0], r)
+			require.False(t, ranks[0].Cancel(&r.Request), o.name)
+			require.Equal(t, 1, r.ends, o.name)
+			require.False(t, r.locked, o.name)
+			require.Equal(t, want, r.Err, o.name)
+			isIdle(t, ranks[0])
 		}
-		for i := range 10 * spareBuffers {
-			buf := make([]byte, size)
-			require.Equal(t, 1, recv(ranks[1], 0, buf).ends)
-			require.Equal(t, bytes.Repeat([]byte{byte(i)}, size), buf)
-		}
-		isIdle(t, ranks[1])
-		require.Equal(t, spareBuffers, ranks[1].freeCount)
 	}
+}
+
+// An error drops the messages that were sent before it.
+func TestAdvanceDropsMessages(t *testing.T) {
+	ranks := New(2)
+	send(ranks[0], 1, nil, 0)
+	ranks[1].Advance(0, errors.New("an error"))
+	isIdle(t, ranks[1])
+}
+
+// TrySend sends a long message if a receive waits for it: behind a Probe, but not behind an Mprobe.
+func TestTrySendLooksBehindProbes(t *testing.T) {
+	ranks := New(2)
+	trySend := func() bool { return ranks[0].TrySend(1, 1, 0, 0, make([]byte, EagerLimit+1)) }
+	mprobe := start(ranks[1], ranks[1].Mprobe, transport.Request{Peer: 0, Tag: 1})
+	require.False(t, trySend())
+	require.True(t, ranks[1].Cancel(&mprobe.Request))
+	probe := start(ranks[1], ranks[1].Probe, transport.Request{Peer: 0, Tag: transport.AnyTag})
+	other := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: 2})
+	require.False(t, trySend())
+	mprobe = start(ranks[1], ranks[1].Mprobe, transport.Request{Peer: 0, Tag: 1})
+	received := recv(ranks[1], 0, make([]byte, EagerLimit+1))
+	require.False(t, trySend())
+	require.True(t, ranks[1].Cancel(&mprobe.Request))
+	require.True(t, trySend())
+	require.Equal(t, []int{1, 1, 0}, []int{probe.ends, received.ends, other.ends})
+	require.NoError(t, received.Err)
 }
 
 func TestShortMessagesNeedNoAllocation(t *testing.T) {
@@ -186,7 +216,8 @@ func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
 }
 
-// A communicator forgets those derived from it when all members have made them, or have had an error.
+// A communicator forgets those derived from it when all members have made them, or have had an
+// error.
 func TestSubsAreForgotten(t *testing.T) {
 	const n = 4
 	cause := errors.New("an error")
@@ -251,7 +282,7 @@ func TestQuiesceAfterCopies(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, rank %d leaves", name, leaving), func(t *testing.T) {
 				c := New(2)
-				copies, finish, quiet := make(chan bool), make(chan bool), make(chan bool)
+				copies, finish, quiet := make(chan bool), make(chan bool), make(chan bool, 1)
 				go transfer(c, transport.Request{Peer: 0, Tag: 1, Alloc: func(n int) []byte {
 					close(copies)
 					<-finish
@@ -259,12 +290,8 @@ func TestQuiesceAfterCopies(t *testing.T) {
 				}})
 				<-copies
 				c[leaving].Advance(0, errors.New("an error"))
-				c[leaving].Quiesce(func() { close(quiet) })
-				select {
-				case <-quiet:
-					t.Fatal("it is quiet")
-				default:
-				}
+				c[leaving].Quiesce(func() { quiet <- true })
+				require.Empty(t, quiet)
 				close(finish)
 				<-quiet
 			})

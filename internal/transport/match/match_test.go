@@ -117,57 +117,28 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 	}
 }
 
-// A search does not look at n messages, whatever the order of their tags: long queues have an
-// index.
-func TestLongQueuesAreIndexed(t *testing.T) {
-	const n = 20_000
-	for _, order := range []struct {
-		name string
-		tag  func(i int) int
-	}{
-		{"same", func(i int) int { return i }},
-		{"reversed", func(i int) int { return n - 1 - i }},
-		{"mixed", func(i int) int { return i * 7919 % n }},
-		{"last first, the others in order", func(i int) int { return (i + n - 1) % n }},
-	} {
-		var messages Messages[letter]
-		var receives Receives
-		requests := make([]*transport.Request, n)
-		for tag := range n {
-			messages.Push(&post(0, 1, tag).Node)
-			requests[tag] = &transport.Request{Peer: 1, Tag: tag}
-			receives.Push(requests[tag])
-		}
-		for i := range n {
-			tag := order.tag(i)
-			m := messages.Find(requests[tag])
-			require.Equal(t, tag, m.Tag)
-			messages.Remove(m)
-			require.Same(t, requests[tag], receives.Find(m.Key))
-			receives.Remove(requests[tag])
-			if order.name != "same" && few < messages.Len() && messages.Len() < n-few {
-				require.NotNil(t, messages.index, order.name)
-				require.NotNil(t, receives.index, order.name)
-			}
-		}
-		require.Zero(t, messages.Len())
-	}
-}
-
-// A queue that is long for ever keeps nothing of what has gone.
+// Long queues have an index, so that a search does not look at n messages. It keeps nothing of what
+// has gone, even if the queue is long for ever.
 func TestIndexForgets(t *testing.T) {
 	var messages Messages[letter]
+	var receives Receives
 	for tag := range 2 * few {
 		messages.Push(&post(0, 1, tag).Node)
+		receives.Push(&transport.Request{Peer: 1, Tag: tag})
 	}
-	last := &transport.Request{Peer: 1, Tag: 2*few - 1}
+	last := Key{0, 1, 2*few - 1}
 	for range 10_000 {
-		messages.Remove(messages.Find(last))
+		messages.Remove(messages.Find(&transport.Request{Peer: 1, Tag: last.Tag}))
 		messages.Push(&post(0, 1, last.Tag).Node)
+		receives.Remove(receives.Find(last))
+		receives.Push(&transport.Request{Peer: 1, Tag: last.Tag})
 	}
 	require.Len(t, messages.index, 2*few)
-	require.Len(t, messages.index[keyOf(last)], 1)
-	require.Less(t, cap(messages.index[keyOf(last)]), 8)
+	require.Len(t, messages.index[last], 1)
+	require.Less(t, cap(messages.index[last]), 8)
+	require.Len(t, receives.index, 2*few)
+	require.Len(t, receives.index[last], 1)
+	require.Less(t, cap(receives.index[last]), 8)
 }
 
 // The calls of an epoch are numbered from 1, and compared with the messages of that epoch alone: an

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -76,9 +78,7 @@ func TestConformance(t *testing.T) {
 	transporttest.Run(t, func(t *testing.T, body func(*testing.T, transport.Comm)) {
 		made++
 		c, err := job.World().Sub(transport.Name{Seq: made}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		body(t, c)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
@@ -43,10 +45,7 @@ func TestConformanceInMemory(t *testing.T) {
 				made++
 				each(test.ranks, func(r int) {
 					c, err := jobs[r].World().Sub(transport.Name{Seq: made}, nil)
-					if err != nil {
-						t.Errorf("process %d: %v", r, err)
-						return
-					}
+					require.NoError(t, err)
 					body(t, c)
 				})
 			})

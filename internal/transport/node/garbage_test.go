@@ -8,39 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/bell"
-	"github.com/mpicx/go-mpicx/internal/ring"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// alone returns process 0 of three, of which 1 shares memory with it, and that memory: of
-// what comes from 0, and from 1. Nobody makes progress but the test.
-func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
-	j := &memoryJob{machines: make([]int, 3), knows: true}
-	j.populate(1)
-	e = newEngine(j.processes[0], mortal)
-	e.size, e.dead, e.leads = 3, make([]bool, 3), make([]leads, 3)
-	e.machines = j.machines
-	e.out, e.from = make([]*outbox, 3), make([]*inbox, 3)
-	size := oneWay(leastRoom)
-	for p := range 2 {
-		from[p] = make([]byte, size)
-		to := from[p]
-		if p == 1 {
-			to = make([]byte, size)
-		}
-		e.from[p] = newInbox(from[p], leastRoom, p)
-		e.in = append(e.in, e.from[p])
-		e.out[p] = newOutbox(to, leastRoom, bell.New(make([]byte, bell.Size)))
-	}
-	t.Cleanup(func() {
-		for _, t := range e.transfers { // which the fabric would have for ever
-			t.pin.Unpin()
-		}
-	})
-	e.limit, e.chunk = ring.Longest(leastRoom)-headerLength, ring.Longest(leastRoom)-headerLength
-	return e, e.newComm(world, e.livenessOf(world), 0, nil, 0), from
-}
 
 // ends counts requests that have ended.
 type ends struct{ begun, ended int }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,207 +13,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/detector"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
-
-// machines is a job of several, whose time the test makes.
-type machines struct {
-	*testing.T
-	job     *memoryJob
-	jobs    []*Job
-	now     atomic.Int64
-	stopped []bool // processes that do nothing: the test has their lock
-	busy    []bool // whose hearts beat, but that look for no packets
-	mute    []bool // whose hearts do not beat
-	ended   []bool
-	told    []atomic.Value // the errors that programs are told of though they wait for nothing
-
-	killing sync.Mutex
-	kills   [][2]int // processes that have killed one that was declared dead, and those
-}
-
-var usual = detector.Config{Period: 25 * time.Millisecond, Timeout: 100 * time.Millisecond}
-
-func startMachines(t *testing.T, of ...int) *machines { return startDetecting(t, usual, of...) }
-
-func startDetecting(t *testing.T, config detector.Config, of ...int) *machines {
-	m := &machines{T: t, job: &memoryJob{share: true, machines: of}, stopped: make([]bool, len(of)), busy: make([]bool, len(of)), mute: make([]bool, len(of)), ended: make([]bool, len(of)), told: make([]atomic.Value, len(of))}
-	m.jobs = start(t, m.job, Options{Mortal: true, Detector: config, clock: func() time.Duration { return time.Duration(m.now.Load()) }})
-	for r, j := range m.jobs {
-		j.world.OnFailure(func(err error) { m.told[r].Store(&err) })
-		j.engine.heart.kill = func(process int) bool {
-			m.killing.Lock()
-			defer m.killing.Unlock()
-			m.kills = append(m.kills, [2]int{r, process})
-			return true
-		}
-	}
-	m.pass(4 * usual.Timeout)
-	return m
-}
-
-// byMachine returns the processes of machine 1, and the others.
-func byMachine(of []int) (one, others []int) {
-	for p, machine := range of {
-		if machine == 1 {
-			one = append(one, p)
-		} else {
-			others = append(others, p)
-		}
-	}
-	return one, others
-}
-
-// working are the processes that do something, and whose part has not failed.
-func (m *machines) working() (all []*engine) {
-	for r, j := range m.jobs {
-		if !m.stopped[r] && !m.ended[r] && !j.engine.over.Load() {
-			all = append(all, j.engine)
-		}
-	}
-	return all
-}
-
-// settle waits until no packet is under way, nor news of an end.
-func (m *machines) settle() {
-	for idle := 0; idle < 20; idle++ {
-		runtime.Gosched()
-		for _, e := range m.working() {
-			if m.busy[e.rank] {
-				continue
-			}
-			if e.progress(2*len(m.jobs)) || e.fabric.(*watched).Network.(*memoryFabric).pending() {
-				idle = 0
-			}
-		}
-	}
-}
-
-// pending says whether packets have come that nobody has looked at.
-func (m *memoryFabric) pending() bool {
-	defer m.lock()()
-	for source, packets := range m.packets {
-		if len(packets) > 0 && !m.job.isCut(source, m.rank) {
-			return true
-		}
-	}
-	return false
-}
-
-// pass lets time pass, for hearts to beat as they should.
-func (m *machines) pass(d time.Duration) {
-	m.settle()
-	const step = 5 * time.Millisecond
-	for ; d > 0; d -= step {
-		m.now.Add(int64(step))
-		for _, e := range m.working() {
-			if !m.mute[e.rank] {
-				e.lock()
-				e.heart.tick()
-				e.unlock()
-			}
-		}
-		m.settle()
-	}
-}
-
-// end ends processes, of whose machine somebody sees it.
-func (m *machines) end(processes ...int) {
-	for _, r := range processes {
-		m.ended[r] = true
-		die(m.jobs[r])
-	}
-	for _, r := range processes {
-		closeSockets(m.jobs[r].engine)
-	}
-}
-
-func (m *machines) stop(processes ...int) {
-	for _, r := range processes {
-		m.stopped[r] = true
-		m.jobs[r].engine.mu.Lock()
-	}
-}
-
-func (m *machines) resume(processes ...int) {
-	for _, r := range processes {
-		m.stopped[r] = false
-		m.jobs[r].engine.mu.Unlock()
-	}
-}
-
-// cut has the packets of some processes to all others wait, and, if both is set, those of
-// the others to them.
-func (m *machines) cut(both bool, some ...int) {
-	m.job.mu.Lock()
-	m.job.cut = func(source, dest int) bool {
-		return slices.Contains(some, source) && !slices.Contains(some, dest) ||
-			both && slices.Contains(some, dest) && !slices.Contains(some, source)
-	}
-	m.job.mu.Unlock()
-}
-
-func (m *machines) heal() {
-	m.job.mu.Lock()
-	m.job.cut = nil
-	m.job.mu.Unlock()
-}
-
-// holds checks whom some processes hold for dead, and that their fabrics have been told so.
-func (m *machines) holds(processes []int, dead ...int) {
-	m.Helper()
-	for _, r := range processes {
-		e := m.jobs[r].engine
-		e.lock()
-		var killed []int
-		for p, is := range e.dead {
-			if is {
-				killed = append(killed, p)
-			}
-		}
-		err := e.err
-		e.unlock()
-		require.NoError(m, err, "process %d", r)
-		require.Equal(m, dead, killed, "process %d", r)
-		fabric := e.fabric.(*watched).Network.(*memoryFabric)
-		m.job.mu.Lock()
-		told := slices.Compact(slices.Sorted(slices.Values(fabric.lost)))
-		m.job.mu.Unlock()
-		require.Equal(m, dead, told, "process %d", r)
-	}
-}
-
-// fenced checks that processes have learnt that others go on without them, and were not killed.
-func (m *machines) fenced(processes ...int) {
-	m.Helper()
-	require.Empty(m, m.kills)
-	for _, r := range processes {
-		require.ErrorIs(m, m.jobs[r].world.Failed(), transport.ErrFenced, "process %d", r)
-		require.Eventually(m, func() bool { return m.told[r].Load() != nil }, time.Minute, time.Millisecond, "process %d, whose program waits for nothing", r)
-		require.ErrorIs(m, *m.told[r].Load().(*error), transport.ErrFenced)
-		require.ErrorIs(m, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrFenced, "process %d", r)
-	}
-}
-
-// works checks that processes can still send each other, and themselves, messages.
-func (m *machines) works(processes ...int) {
-	m.Helper()
-	var all []*request
-	for _, r := range processes {
-		for _, p := range processes {
-			all = append(all, recv(m.jobs[r].world, p, 77), send(m.jobs[p].world, r, 77, 1))
-		}
-	}
-	m.settle()
-	for _, r := range all {
-		require.NoError(m, r.wait())
-	}
-}
-
-func all(n int) (ranks []int) {
-	for r := range n {
-		ranks = append(ranks, r)
-	}
-	return ranks
-}
 
 // long is when all have been told of the deaths of processes of a machine, wherever they stand
 // in the ring: see package detector's bound_test.go.
@@ -244,7 +41,7 @@ func TestSilentMachine(t *testing.T) {
 	}
 }
 
-// What a machine's processes see, they tell those of others, without any timeout.
+// Processes tell those of other machines of the ends that they see, without any timeout.
 func TestToldDeaths(t *testing.T) {
 	m := startMachines(t, 0, 0, 1, 1, 2, 2, 2)
 	told := listen(m.jobs[0].world)
@@ -265,8 +62,8 @@ func TestToldDeaths(t *testing.T) {
 }
 
 // Processes that are stopped are not declared dead as long as another process of their machine
-// vouches for them, or if the one that looks sees their ends itself. When they continue, they do not
-// declare others dead.
+// vouches for them, or if the one that looks sees their ends itself. When they continue, they do
+// not declare others dead.
 func TestStoppedProcess(t *testing.T) {
 	for _, test := range []struct {
 		of    []int
@@ -387,56 +184,46 @@ func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
 	m.resume(4)
 }
 
-// Two parts of a network that is cut go on. When it is whole again, the smaller one ends.
+// Two parts of a network that is cut go on. When it is whole again, the smaller one ends. With a
+// quorum the smaller part ends while the network is cut; of two equal parts both do.
 func TestCutNetwork(t *testing.T) {
-	for _, of := range [][]int{{0, 0, 0, 1, 1}, {1, 0, 0}, {0, 0, 1, 1}, {1, 1, 2, 0, 0, 0, 2}} {
-		t.Run(fmt.Sprint(of), func(t *testing.T) {
-			m := startMachines(t, of...)
-			small, great := byMachine(of)
-			m.cut(true, small...)
-			m.pass(long(len(of)))
-			m.holds(small, great...)
-			m.holds(great, small...)
-			m.works(small...)
-			m.works(great...)
-			m.heal()
-			m.pass(4 * usual.Timeout)
-			m.fenced(small...)
-			m.holds(great, small...)
-			m.works(great...)
-			for _, r := range small {
-				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
-				m.ended[r] = true
-			}
-		})
-	}
-}
-
-// With a quorum the smaller part ends while the network is cut; of two equal parts both do.
-func TestQuorum(t *testing.T) {
 	for _, test := range []struct {
-		of, ends []int
-		ping     bool
+		of           []int // machine 1 is cut off
+		quorum, ping bool
+		ends         []int
 	}{
-		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, false},
-		{[]int{1, 0, 0}, []int{0}, false},
-		{[]int{0, 0, 1, 1}, all(4), false},
-		{[]int{2, 1, 1, 0, 0, 0, 2}, []int{1, 2}, false},
-		{[]int{0, 0, 0, 1, 1}, []int{3, 4}, true},
+		{[]int{0, 0, 0, 1, 1}, false, false, []int{3, 4}},
+		{[]int{1, 0, 0}, false, false, []int{0}},
+		{[]int{0, 0, 1, 1}, false, false, []int{2, 3}},
+		{[]int{1, 1, 2, 0, 0, 0, 2}, false, false, []int{0, 1}},
+		{[]int{0, 0, 0, 1, 1}, true, false, []int{3, 4}},
+		{[]int{1, 0, 0}, true, false, []int{0}},
+		{[]int{0, 0, 1, 1}, true, false, all(4)},
+		{[]int{2, 1, 1, 0, 0, 0, 2}, true, false, []int{1, 2}},
+		{[]int{0, 0, 0, 1, 1}, true, true, []int{3, 4}},
 	} {
-		t.Run(fmt.Sprint(test.of, test.ping), func(t *testing.T) {
+		t.Run(fmt.Sprint(test.of, test.quorum, test.ping), func(t *testing.T) {
 			config := usual
-			config.Quorum, config.Ping = true, test.ping
+			config.Quorum, config.Ping = test.quorum, test.ping
 			m := startDetecting(t, config, test.of...)
-			cut, _ := byMachine(test.of)
-			rest := slices.DeleteFunc(all(len(test.of)), func(p int) bool { return slices.Contains(test.ends, p) })
-			m.cut(true, cut...)
+			small, great := byMachine(test.of)
+			m.cut(true, small...)
 			m.pass(4 * long(len(test.of))) // with pings the ring is slow
-			for _, r := range test.ends {
-				require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
+			if test.quorum {
+				for _, r := range test.ends {
+					require.ErrorIs(t, recv(m.jobs[r].world, 0, 0).wait(), transport.ErrNoQuorum, "process %d", r)
+				}
+			} else {
+				m.holds(small, great...)
+				m.holds(great, small...)
+				m.works(small...)
+				m.works(great...)
+				m.heal()
+				m.pass(4 * usual.Timeout)
 			}
 			m.fenced(test.ends...)
-			m.holds(rest, cut...)
+			rest := slices.DeleteFunc(all(len(test.of)), func(p int) bool { return slices.Contains(test.ends, p) })
+			m.holds(rest, small...)
 			m.works(rest...)
 			for _, r := range test.ends {
 				require.ErrorIs(t, m.jobs[r].End(), transport.ErrFenced)
@@ -460,8 +247,10 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// What no process sends is garbage, and nothing else is.
+// Packets of hearts that no process sends are garbage, and no others are.
 func TestGarbageForHearts(t *testing.T) {
+	m := startMachines(t, 0, 0, 1, 1)
+	e := m.jobs[0].engine
 	for _, c := range []struct {
 		h    header
 		rest []byte
@@ -479,18 +268,15 @@ func TestGarbageForHearts(t *testing.T) {
 		{header{kind: vouch, id: 1}, nil, false},
 		{header{kind: vouch, id: 4}, nil, false},
 	} {
-		t.Run(fmt.Sprintf("%v %d %x", c.h.kind, c.h.id, c.rest), func(t *testing.T) {
-			m := startMachines(t, 0, 0, 1, 1)
-			e := m.jobs[0].engine
-			e.lock()
-			err := e.heart.take(2, c.h, c.rest)
-			aboutItself := e.heart.take(1, header{kind: vouch, id: 0}, nil) // from its own machine
-			e.unlock()
-			require.Error(t, aboutItself)
-			require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
-			m.settle()
-		})
+		e.lock()
+		err := e.heart.take(2, c.h, c.rest)
+		e.unlock()
+		require.Equal(t, c.ok, err == nil, "%v: %v", c, err)
 	}
+	e.lock()
+	require.Error(t, e.heart.take(1, header{kind: vouch, id: 0}, nil), "about itself, from its own machine")
+	e.unlock()
+	m.settle()
 	none := startMemory(t, 2, true, true)[0].engine
 	require.Nil(t, none.heart)
 	require.Error(t, none.heart.take(1, header{kind: beat}, nil))

@@ -2,6 +2,7 @@ package node
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,11 +32,11 @@ func TestFarAhead(t *testing.T) {
 			}
 			last := buf()
 			require.False(t, c[0].TrySend(1, test.tag, 0, 0, last))
-			s := (&request{Request: transport.Request{Peer: 1, Tag: test.tag, Buf: last}}).start(c[0].Isend)
+			s := begin(c[0].Isend, 1, test.tag, last)
 			settle(c[:]...)
 			require.False(t, s.ended())
 			for i := sent - test.most - 1; i < sent; i++ {
-				r := (&request{Request: transport.Request{Peer: 0, Tag: test.tag, Buf: make([]byte, test.length)}}).start(c[1].Irecv)
+				r := begin(c[1].Irecv, 0, test.tag, make([]byte, test.length))
 				settle(c[:]...)
 				require.True(t, r.ended())
 				require.NoError(t, r.Err)
@@ -58,7 +59,7 @@ func TestCredit(t *testing.T) {
 			}
 			settle(c[:]...)
 			for me := range c {
-				r := (&request{Request: transport.Request{Peer: 1 - me, Tag: 2, Buf: make([]byte, 800)}}).start(c[me].Irecv)
+				r := begin(c[me].Irecv, 1-me, 2, make([]byte, 800))
 				require.True(t, r.ended())
 			}
 			settle(c[:]...)
@@ -74,30 +75,6 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// The same if a process receives messages in another order than that in which they were sent, among
-// them one that was offered.
-func TestCreditAfterOffer(t *testing.T) {
-	setMostLead(t, lead{100, 1 << 20})
-	for late := range 50 {
-		c, _ := pair(false)
-		s := (&request{Request: transport.Request{Peer: 1, Tag: 1, Mode: transport.Synchronous}}).start(c[0].Isend)
-		for i := range 100 {
-			for range 3 {
-				require.True(t, c[0].TrySend(1, 2, 0, 0, nil), "message 3·%d; the offer is received after 3·%d", i, late)
-			}
-			settle(c[:]...)
-			for range 3 {
-				receive(c[1], 2)
-			}
-			if i == late {
-				receive(c[1], 1)
-			}
-			settle(c[:]...)
-		}
-		require.True(t, s.ended())
-	}
-}
-
 // A process gives credit for messages that it discards, too.
 func TestCreditForDiscarded(t *testing.T) {
 	setMostLead(t, lead{100, 1 << 20})
@@ -109,7 +86,7 @@ func TestCreditForDiscarded(t *testing.T) {
 		"kept, on a communicator that ends": func(c [2]*comm) { settle(c[:]...); _ = c[1].Close() },
 		"late, on a communicator that ends": func(c [2]*comm) { _ = c[1].Close() },
 		"taken by an Mprobe": func(c [2]*comm) {
-			r := (&request{Request: transport.Request{Peer: 0, Tag: 2}}).start(c[1].Mprobe)
+			r := begin(c[1].Mprobe, 0, 2, nil)
 			settle(c[:]...)
 			require.True(t, r.ended())
 			_ = c[1].Close()
@@ -135,23 +112,14 @@ func TestCreditIsLookedFor(t *testing.T) {
 	setMostLead(t, lead{100, 1 << 20})
 	c, _ := pair(false)
 	for i := range 300 {
-		s := (&request{Request: transport.Request{Peer: 1, Tag: 2}}).start(c[0].Isend)
+		s := begin(c[0].Isend, 1, 2, nil)
 		require.True(t, s.ended(), "message %d", i)
 		settle(c[1])
-		receive(c[1], 2)
+		begin(c[1].Irecv, 0, 2, nil)
 	}
 }
 
-// receive receives a message of no bytes from process 0.
-func receive(c *comm, tag int) {
-	(&request{Request: transport.Request{Peer: 0, Tag: tag}}).start(c.Irecv)
-}
-
-const errDiscarded = constError("an error after which messages are discarded")
-
-type constError string
-
-func (e constError) Error() string { return string(e) }
+var errDiscarded = errors.New("an error after which messages are discarded")
 
 func advance(cs ...*comm) {
 	for _, c := range cs {

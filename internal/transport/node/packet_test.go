@@ -46,7 +46,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// What is no packet is an error that says why.
+// Bytes that are no packet are an error that says why.
 func TestNoPackets(t *testing.T) {
 	for _, test := range []struct {
 		packet []byte

@@ -20,11 +20,6 @@ func text(seed byte) []byte {
 	return b
 }
 
-func starts(begin func(*transport.Request), peer int, buf []byte) *request {
-	r := &request{Request: transport.Request{Peer: peer, Tag: 1, Buf: buf}}
-	return r.start(begin)
-}
-
 // exchanged checks that a message has been sent and received.
 func exchanged(t *testing.T, send, recv *request, want []byte) {
 	t.Helper()
@@ -50,13 +45,13 @@ func TestPull(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c, ring := pair(false)
 			sent := text(1)
-			s := starts(c[0].Isend, 1, sent)
+			s := begin(c[0].Isend, 1, 1, sent)
 			settle(c[1])
 			c[1].DropIf(func(n *match.Node[arrival]) bool {
 				test.spoil(c[0], n.Of.bytes)
 				return false
 			})
-			r := starts(c[1].Irecv, 0, make([]byte, len(sent)))
+			r := begin(c[1].Irecv, 0, 1, make([]byte, len(sent)))
 			settle(c[:]...)
 			exchanged(t, s, r, text(1))
 			require.Equal(t, test.sends, passed(ring, sent), "through the ring")
@@ -74,10 +69,10 @@ func TestPullOfWhatIsTakenBack(t *testing.T) {
 	for _, late := range []bool{false, true} { // the receiver finds the offer before the packet that takes it back
 		c, _ := pair(false)
 		sent := text(1)
-		s := starts(c[0].Isend, 1, sent)
+		s := begin(c[0].Isend, 1, 1, sent)
 		var r *request
 		receive := func() {
-			r = starts(c[1].Irecv, 0, make([]byte, len(sent)))
+			r = begin(c[1].Irecv, 0, 1, make([]byte, len(sent)))
 			require.Len(t, c[1].e.pulls, 1)
 		}
 		if !late {
@@ -91,14 +86,14 @@ func TestPullOfWhatIsTakenBack(t *testing.T) {
 		settle(c[:]...)
 		require.True(t, s.ended())
 		require.False(t, r.ended())
-		s = starts(c[0].Isend, 1, sent)
+		s = begin(c[0].Isend, 1, 1, sent)
 		settle(c[:]...)
 		exchanged(t, s, r, text(7))
 	}
 	for turns := 1; turns < 5; turns++ { // the fourth reads the rest
 		c, _ := pair(false)
-		s := starts(c[0].Isend, 1, text(1))
-		r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
+		s := begin(c[0].Isend, 1, 1, text(1))
+		r := begin(c[1].Irecv, 0, 1, make([]byte, len(text(1))))
 		for range turns {
 			c[1].e.progress(1)
 		}
@@ -111,8 +106,8 @@ func TestPullOfWhatIsTakenBack(t *testing.T) {
 // A sender does not leave its epoch while its bytes are read (P4).
 func TestAdvanceOfWhatIsRead(t *testing.T) {
 	c, _ := pair(false)
-	s := starts(c[0].Isend, 1, text(1))
-	r := starts(c[1].Irecv, 0, make([]byte, len(text(1))))
+	s := begin(c[0].Isend, 1, 1, text(1))
+	r := begin(c[1].Irecv, 0, 1, make([]byte, len(text(1))))
 	c[1].e.progress(1)
 	over := make(chan struct{})
 	go func() {
@@ -133,7 +128,7 @@ func TestPullAndDeath(t *testing.T) {
 	for turns := 1; turns < 4; turns++ { // the fourth reads the last bytes
 		for dies := range 2 {
 			c, _ := pair(true)
-			requests := []*request{starts(c[0].Isend, 1, text(1)), starts(c[1].Irecv, 0, make([]byte, len(text(1))))}
+			requests := []*request{begin(c[0].Isend, 1, 1, text(1)), begin(c[1].Irecv, 0, 1, make([]byte, len(text(1))))}
 			for range turns {
 				c[1].e.progress(1)
 			}
@@ -166,10 +161,10 @@ func TestPullWithoutAPlace(t *testing.T) {
 	c, ring := pair(false)
 	var sends, receives []*request
 	for range 100 {
-		sends = append(sends, starts(c[0].Isend, 1, text(byte(len(sends)))[:Pullable]))
+		sends = append(sends, begin(c[0].Isend, 1, 1, text(byte(len(sends)))[:Pullable]))
 	}
 	for range sends {
-		receives = append(receives, starts(c[1].Irecv, 0, make([]byte, Pullable)))
+		receives = append(receives, begin(c[1].Irecv, 0, 1, make([]byte, Pullable)))
 		settle(c[:]...)
 	}
 	for i, r := range receives {
@@ -177,7 +172,7 @@ func TestPullWithoutAPlace(t *testing.T) {
 	}
 	require.True(t, passed(ring, text(99)))
 	last := bytes.Repeat([]byte{1}, Pullable)
-	s, r := starts(c[0].Isend, 1, last), starts(c[1].Irecv, 0, make([]byte, Pullable))
+	s, r := begin(c[0].Isend, 1, 1, last), begin(c[1].Irecv, 0, 1, make([]byte, Pullable))
 	settle(c[:]...)
 	exchanged(t, s, r, last)
 	require.False(t, passed(ring, last), "the places are free again")
@@ -187,8 +182,8 @@ func TestPullWithoutAPlace(t *testing.T) {
 // that. An Mrecv then ends, because no other message can take the place of its own.
 func TestCancelOfAnAcceptedMessage(t *testing.T) {
 	c, _ := pair(false)
-	s := starts(c[0].Isend, 1, make([]byte, 20_000))
-	probe := starts(c[1].Mprobe, 0, nil)
+	s := begin(c[0].Isend, 1, 1, make([]byte, 20_000))
+	probe := begin(c[1].Mprobe, 0, 1, nil)
 	settle(c[1])
 	require.True(t, probe.ended())
 	probe.Buf = make([]byte, 20_000)

@@ -48,8 +48,8 @@ func TestReminders(t *testing.T) {
 	}
 }
 
-// Whoever finds that its call differs from another rank's tells that one, whichever came first: the
-// call or the other's message.
+// A rank that finds that its call differs from another rank's tells that one, whether the call or
+// the other's message comes first.
 func TestMismatchIsTold(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		c, _ := pair(false)

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/internal/bell"
-	"github.com/mpicx/go-mpicx/internal/ring"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -111,12 +109,12 @@ type slow func()
 func (s slow) Completed(*transport.Request) { s() }
 
 // listening is a Listener that counts what it takes.
-type listening struct{ taken int }
+type listening struct {
+	died
+	taken int
+}
 
-func (l *listening) Take(int, []byte)          { l.taken++ }
-func (l *listening) Next() (int, []byte, bool) { return 0, nil, false }
-func (l *listening) Died(int)                  {}
-func (l *listening) Purpose([]byte) string     { return "" }
+func (l *listening) Take(int, []byte) { l.taken++ }
 
 // A message of the error channel is not told while the end of a request is: the error that it
 // brings may give the program buffers that the end still uses (P4). It is told directly afterwards,
@@ -153,52 +151,5 @@ func TestEndIsToldBeforeWhatFollows(t *testing.T) {
 		<-over
 		require.Equal(t, 0, within)
 		require.Equal(t, 1, after)
-	}
-}
-
-// pair returns two processes that share memory, and the memory of the ring from 0 to 1. Nobody
-// makes progress but the test.
-func pair(mortal bool) (comms [2]*comm, shared []byte) {
-	j := &memoryJob{machines: make([]int, 2), knows: true}
-	j.populate(1)
-	const room = mostRoom
-	var memory [2][2][]byte // by source, destination
-	for from := range 2 {
-		for to := range 2 {
-			memory[from][to] = make([]byte, oneWay(room))
-		}
-	}
-	for me := range 2 {
-		e := newEngine(j.processes[me], mortal)
-		e.rank, e.size, e.dead, e.leads = me, 2, make([]bool, 2), make([]leads, 2)
-		e.limit, e.chunk = nearLimit, ring.Longest(room)-headerLength
-		for p := range 2 {
-			from, to := memory[p][me], memory[me][p]
-			e.in = append(e.in, newInbox(from, room, p))
-			e.out = append(e.out, newOutbox(to, room, bell.New(make([]byte, bell.Size))))
-		}
-		e.from = e.in
-		comms[me] = e.newComm(world, e.livenessOf(world), me, nil, 0)
-	}
-	return comms, memory[0][1][:ring.Size(room)]
-}
-
-// settle makes progress at all of cs until nothing happens.
-func settle(cs ...*comm) {
-	for idle := 0; idle < 10; idle++ {
-		for _, c := range cs {
-			if c.e.progress(1) {
-				idle = 0
-			}
-		}
-	}
-}
-
-func (r *request) ended() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
 	}
 }
