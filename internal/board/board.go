@@ -60,7 +60,7 @@ type place struct {
 	root    *transport.Request
 	rooted  bool   // the root has come
 	broken  bool   // a rank has left before its request had ended, so no other ends here
-	copies  []byte // of parts whose ranks have gone on
+	copies  []byte // of parts whose ranks have left
 
 	lookedAt, missing int // when so many had come, this rank had not
 }

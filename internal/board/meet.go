@@ -7,10 +7,10 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A rank that others need and that needs no other goes on at once: the root of a Bcast, for
-// example. Its part is copied. It does not get further ahead than mostOpen calls, or fewer if there
-// are many ranks, whose parts would need much memory; then it waits until all have come. Nor does it
-// if its part is long, because to copy that may take longer than to wait.
+// A rank that others need and that needs no other, such as the root of a Bcast, does not wait for
+// them: its part is copied. But it gets at most mostOpen calls ahead of them, or fewer if there are
+// many ranks, whose parts need much memory. If its part is long it waits, too, because a copy may
+// take longer than that.
 const (
 	mostOpen   = 64
 	mostParts  = 1 << 16 // of all open calls
@@ -53,13 +53,13 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 		m.Carrier.Carry(p.parts, rank)
 	case m.Flow == transport.FromRoot && rank == m.Root:
 		m.Carrier.Carry(p.parts, rank)
-		ended = full || b.goesOn(p, rank)
+		ended = full || b.leaves(p, rank)
 		for _, q := range p.waiting {
 			q.Meeting.Carrier.Carry(p.parts, RankOf(q))
 		}
 		others = b.release(p)
 	case m.Flow == transport.ToRoot && rank != m.Root:
-		ended = b.goesOn(p, rank)
+		ended = b.leaves(p, rank)
 	}
 	if !ended {
 		b.wait(rank, p, r)
@@ -73,8 +73,8 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 	return ended, others, nil
 }
 
-// goesOn copies the part of a rank that may go on.
-func (b *Board) goesOn(p *place, rank int) bool {
+// leaves copies the part of a rank that need not wait, and says whether it may leave.
+func (b *Board) leaves(p *place, rank int) bool {
 	part := &p.parts[rank]
 	if len(part.Send) > mostCopied || len(b.places) > max(1, min(mostOpen, mostParts/b.size)) {
 		return false
@@ -205,7 +205,7 @@ func (b *Board) Missing(r *transport.Request) (rank int, missing bool) {
 	return 0, false
 }
 
-// isMissing says whether r can't end without the rank. A Release goes on after the programs of its
+// isMissing says whether r can't end without the rank. A Release may end after the programs of its
 // ranks have ended.
 func (a absent) isMissing(r *transport.Request) bool {
 	m := r.Meeting

@@ -27,9 +27,6 @@ func allgatherTree(a *Call, k int, x *Exchange) bool {
 	return true
 }
 
-// allgatherStar is gatherDirect to rank 0, then bcastStar. With parts of no bytes it is a barrier.
-func allgatherStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, gatherDirect, bcastStar) }
-
 // allgatherDirect gives all ranks the parts of all. Each rank sends its part to all others at
 // once: one step. It sends Send, not the copy in Recv: processes read long messages in the sender's
 // memory, and what others have read takes long to be written again.

@@ -49,31 +49,6 @@ func alltoallDirect(a *Call, _ int, x *Exchange) bool {
 	return false
 }
 
-// alltoallStar is for short parts of equal length: rank 0 gathers all, and then scatters them:
-// 2(n-1) messages.
-func alltoallStar(a *Call, k int, x *Exchange) bool {
-	n := x.Size()
-	switch k {
-	case 0:
-		a.Recv, a.result = nil, a.Recv
-		if x.Rank() == 0 {
-			a.Recv = x.Scratch(n * len(a.Send))
-		}
-	case a.steps:
-		if x.Rank() == 0 {
-			byDestination, b := x.Scratch(len(a.Recv)), len(a.Send)/n
-			for from := range n {
-				for to := range n {
-					copy(byDestination[(to*n+from)*b:][:b], a.Recv[(from*n+to)*b:])
-				}
-			}
-			a.Send = byDestination
-		}
-		a.Recv = a.result
-	}
-	return a.then(k, x, gatherDirect, scatterDirect)
-}
-
 // alltoallBruck is Bruck's Alltoall for short parts of equal length: log n steps of n messages
 // each. In step k a rank sends to rank+2^k all parts whose distance to their destination has
 // bit k set.

@@ -70,9 +70,17 @@ func (c Chooser) pick(op operation, bytes int) step {
 	panic("collective: no rule for " + o.Name)
 }
 
+// mostOnBoard bounds the bytes that a rank moves or combines for all. Meanwhile no other rank makes a
+// call or, after an error, leaves one.
+const mostOnBoard = 4 << 20
+
 // of is pick for a Call, which it prepares for the board.
 func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
-	if a.Ordered { // its function may do anything, and takes any time
+	work := c.ranks * bytes
+	if op == allgather || op == alltoall {
+		work *= c.ranks
+	}
+	if a.Ordered || work > mostOnBoard { // a function may do anything, and take any time
 		c.board = false
 	}
 	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {

@@ -311,7 +311,7 @@ func TestEveryIsInterrupted(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			for n := a.least; n <= most(5, 3); n++ {
 				for k := range 2 * n {
-					victim, length := k/2, []int{100, 1500}[k%2] // a root goes on after 100 elements
+					victim, length := k/2, []int{100, 1500}[k%2] // a root does not wait for 100 elements
 					for request := 1; a.isInterrupted(t, n, length, victim, request); request++ {
 					}
 				}

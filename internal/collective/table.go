@@ -46,8 +46,8 @@ type rule struct {
 //	go -C internal/lab run ./measure -ranks 8
 //	mpicxrun -n 4 measure
 //
-// More than 64 goroutine ranks were not measured. A star serves up to 512, because the memory
-// of its root grows with the number of ranks.
+// More than 64 goroutine ranks were not measured. Reductions with a function, which no board carries
+// out, go by a star with up to 512 ranks, because the memory of its root grows with their number.
 //
 // More than 4 processes have the crossovers of goroutine ranks. Hosts have the rules of
 // processes of one machine, except for direct messages where a tree or halving sends fewer at a
@@ -62,16 +62,15 @@ var Operations = [operations]Operation{
 		shared:  {{use: nil}, {use: barrierTree}},
 		machine: {{use: barrierDoubling}},
 	}},
-	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
+	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 512, bytes: 1 << 10, use: bcastStar}, {bytes: 512 << 10, use: bcastTree},
-			{ranks: 8, use: bcastChain}, {use: bcastTree},
+			{bytes: 64 << 10}, {bytes: 512 << 10, use: bcastTree}, {ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
 		machine: {{use: bcastTree}},
 	}},
 	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
+			{bytes: 64 << 10}, {ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
 		machine: {{use: reduceTree}},
@@ -81,7 +80,7 @@ var Operations = [operations]Operation{
 		{"parts", allreduceParts}, {"star", allreduceStar},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{bytes: 64 << 10}, {ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
 			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},
@@ -93,7 +92,7 @@ var Operations = [operations]Operation{
 		{"board", nil}, {"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
+			{bytes: 64 << 10}, {ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
 			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
 			{use: reduceScatterTree},
 		},
@@ -102,12 +101,11 @@ var Operations = [operations]Operation{
 		},
 	}},
 	allgather: {"Allgather", []Named{
-		{"board", nil}, {"tree", allgatherTree}, {"direct", allgatherDirect}, {"star", allgatherStar},
+		{"board", nil}, {"tree", allgatherTree}, {"direct", allgatherDirect},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 8, bytes: 16 << 10, use: allgatherStar}, {ranks: 512, bytes: 256, use: allgatherStar},
-			{bytes: 1 << 10, use: allgatherTree},
-			{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
+			{bytes: 8 << 10}, {bytes: 1 << 10, use: allgatherTree}, {ranks: 8, use: allgatherDirect},
+			{bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
 		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	}},
@@ -116,20 +114,19 @@ var Operations = [operations]Operation{
 		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	}},
 	alltoall: {"Alltoall", []Named{
-		{"board", nil}, {"direct", alltoallDirect}, {"bruck", alltoallBruck}, {"star", alltoallStar},
+		{"board", nil}, {"direct", alltoallDirect}, {"bruck", alltoallBruck},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 4 << 10}, {ranks: 2, use: alltoallDirect}, {ranks: 64, bytes: 1 << 10, use: alltoallStar},
-			{ranks: 512, bytes: 64, use: alltoallStar}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
+			{bytes: 4 << 10}, {ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
 		},
 		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	}},
 	gather: {"Gather", []Named{{"board", nil}, {"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
-		shared:  {{bytes: 4 << 10}, {ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
+		shared:  {{bytes: 64 << 10}, {ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
 		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	}},
 	scatter: {"Scatter", []Named{{"board", nil}, {"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
-		shared:  {{bytes: 4 << 10}, {use: scatterDirect}},
+		shared:  {{bytes: 64 << 10}, {use: scatterDirect}},
 		machine: {{use: scatterDirect}},
 		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},

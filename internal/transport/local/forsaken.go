@@ -91,7 +91,7 @@ func (s *Comm) lastHope() *process {
 }
 
 // forsaken says whether all ranks that could complete r have left, and r belongs to a collective
-// call or the program waits for it. A Release goes on after the programs of its ranks have ended.
+// call or the program waits for it. A Release may end after the programs of its ranks have ended.
 func (s *Comm) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
 	if r.Peer >= 0 {
