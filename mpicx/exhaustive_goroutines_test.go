@@ -123,11 +123,9 @@ func (p pairs) play(t *testing.T, backend string, o orders) {
 		err := world.TryAll(ctx, func(ctx context.Context) error {
 			g, ctx := errgroup.WithContext(ctx)
 			for k, d := range p[me] {
-				g.Go(func() error {
+				g.Go(func() (err error) {
 					time.Sleep(time.Duration(o.begin[2*me+k]) * 100 * time.Microsecond)
-					var err error
-					seen[k], err = d.do(ctx, world, k)
-					if o.last[me] == k && d != raises {
+					if seen[k], err = d.do(ctx, world, k); o.last[me] == k && d != raises {
 						time.Sleep(time.Millisecond)
 					}
 					return err
@@ -140,16 +138,19 @@ func (p pairs) play(t *testing.T, backend string, o orders) {
 		told[me] = append(seen, err)
 		for range 2 { // nobody is a round apart
 			err := world.TryAll(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })
-			if err != nil {
-				return fmt.Errorf("the next TryAll returns %w", err)
-			}
+			mpicx.Throw(explain(err, "the next TryAll"))
 		}
 		return exchange(ctx, world, 1)
 	}, hook.Backend[mpicx.Option](backend))
 	what := fmt.Sprintf("%v, in the order %v, last %v", p, o.begin, o.last)
 	require.False(t, t.Failed(), what)
+	p.judge(t, told, own, what)
+}
+
+// judge checks what all ranks were told.
+func (p pairs) judge(t *testing.T, told [][]error, own []bool, what string) {
 	var first []string
-	for r := range n {
+	for r := range p {
 		for _, err := range slices.Backward(told[r]) {
 			if err == nil { // it was no operation
 				continue
