@@ -2,7 +2,6 @@ package mpicx_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -74,23 +73,6 @@ func TestCollectivesKeepNoBuffer(t *testing.T) {
 				require.Nil(t, p.Value(), "buffer %d of %s of rank %d of %d", i, name, c.Rank(), n)
 			}
 			return nil
-		})
-	}
-}
-
-// BenchmarkCollectives is one call of every rank. The first and the last rank are the root in turn.
-func BenchmarkCollectives(b *testing.B) {
-	for n, name := range product([]int{2, 8, 64}, costly) {
-		b.Run(fmt.Sprintf("%s/ranks=%d", name, n), func(b *testing.B) {
-			benchmarkRanks(b, n, func(ctx context.Context, c *mpicx.Comm) error {
-				op, p := operations[name], evenPart(c, 0)
-				send, recv := make([]int, n), make([]int, n)
-				for i := range b.N {
-					p.root = i % 2 * (n - 1)
-					mpicx.Throw(op.begin(c, p, send[:op.send(p)], recv[:op.recv(p)]).Wait(ctx))
-				}
-				return nil
-			})
 		})
 	}
 }

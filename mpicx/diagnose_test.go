@@ -60,8 +60,7 @@ var hangs = map[string]hang{
 			return world.Barrier().Wait(ctx)
 		}
 		f := mpicx.Recv(world, []int{0}, 0, 3)
-		err := compute(world)
-		return errors.Join(err, f.Wait(ctx))
+		return errors.Join(compute(world), f.Wait(ctx))
 	}, "rank 0: Barrier #1 on world; rank 1: waits for none of what is pending: Recv from rank 0, tag 3 on world; the first that differs is rank 1"},
 	"two goroutines": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		a, b := mpicx.Recv(world, []int{0}, 1-world.Rank(), 1), mpicx.Recv(world, []int{0}, 1-world.Rank(), 2)
@@ -84,8 +83,7 @@ var hangs = map[string]hang{
 		if world.Rank() == 1 {
 			return world.Barrier().Wait(ctx)
 		}
-		_, err := world.Agree(1).Get(ctx)
-		return err
+		return world.Agree(1).Wait(ctx)
 	}, "ranks 0, 2: Agree on world; rank 1: Barrier #1 on world; the first that differs is rank 1"},
 }
 
@@ -344,5 +342,5 @@ func TestDeadlineOfRun(t *testing.T) {
 
 func TestWrongSignal(t *testing.T) {
 	t.Setenv("MPICX_DIAGNOSE", "SIGKILL")
-	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }), `MPICX_DIAGNOSE="SIGKILL", expected one of SIG`)
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns), `MPICX_DIAGNOSE="SIGKILL", expected one of SIG`)
 }

@@ -100,7 +100,7 @@ func judge(t *testing.T, faults [][places]fault, ranks []seen) {
 	}
 }
 
-// judgeCorruption checks what a living rank has seen of the end of the communicator, which is what the first has.
+// judgeCorruption checks what a living rank has seen of the end: what the first one has.
 func judgeCorruption(t *testing.T, faults [][places]fault, ranks []seen, s, first seen, corrupt bool, dead []int) {
 	require.Equal(t, corrupt, s.Corrupted, "faults %v", faults)
 	if !corrupt {
@@ -119,8 +119,8 @@ func judgeCorruption(t *testing.T, faults [][places]fault, ranks []seen, s, firs
 	}
 }
 
-// judgeFirst checks the first verdict. Nobody can hear of another's error before place 0: all are in
-// it (P2), with what others raise at later places before they hear of it.
+// judgeFirst checks the first verdict. Nobody can hear of another's error before place 0: all are
+// in it (P2), with what others raise at later places before they hear of it.
 func judgeFirst(t *testing.T, faults [][places]fault, verdicts [][]mpicx.Failure, unwinders []mpicx.Failure) {
 	var thrown, unwinding []int
 	later := false

@@ -46,23 +46,21 @@ func TestReductionThatWaits(t *testing.T) {
 		}
 	}
 	for name, program := range inOrder(programs) {
-		t.Run(name, func(t *testing.T) {
-			for op, reduce := range inOrder(reductions) {
-				mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-					f := func(a, b int) int { program.call(world); return a + b }
-					err := world.Try(ctx, func(ctx context.Context) error {
-						mpicx.Throw(reduce(world, f).Wait(ctx))
-						return world.Barrier().Wait(ctx)
-					})
-					mpicx.Throw(isA[*mpicx.PropagatedError](err))
-					require.ErrorContains(t, err, program.want, op)
-					if own, is := errors.AsType[*mpicx.MPIError](err); is && program.want != "bad element" {
-						require.Equal(t, strings.TrimSuffix(op, " of strings"), own.Op)
-					}
-					return nil
+		for op, reduce := range inOrder(reductions) {
+			mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.Try(ctx, func(ctx context.Context) error {
+					f := reduce(world, func(a, b int) int { program.call(world); return a + b })
+					mpicx.Throw(f.Wait(ctx))
+					return world.Barrier().Wait(ctx)
 				})
-			}
-		})
+				mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "%s in %s", name, op))
+				require.ErrorContains(t, err, program.want, op)
+				if own, is := errors.AsType[*mpicx.MPIError](err); is && program.want != "bad element" {
+					require.Equal(t, strings.TrimSuffix(op, " of strings"), own.Op)
+				}
+				return nil
+			})
+		}
 	}
 }
 
@@ -124,7 +122,7 @@ func TestNilArguments(t *testing.T) {
 			"TryAll":      world.TryAll(none, called),
 			"Guard":       world.Guard(none, called),
 			"Close":       world.Close(none),
-			"Run":         mpicx.Run(none, func(context.Context, *mpicx.Comm) error { return nil }),
+			"Run":         mpicx.Run(none, returns),
 		} {
 			mpicx.Throw(isMPIError(err, op, mpicx.ClassOther, "nil context"))
 		}
@@ -144,7 +142,7 @@ func TestNilArguments(t *testing.T) {
 func TestAfterRun(t *testing.T) {
 	oneProcess(t) // the job is over only with the process
 	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"returned":  func(ctx context.Context, world *mpicx.Comm) error { return nil },
+		"returned":  returns,
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error { return errors.New("no luck") },
 		"closed":    func(ctx context.Context, world *mpicx.Comm) error { return world.Close(ctx) },
 	} {

@@ -169,38 +169,3 @@ func TestClassesOnTheirWay(t *testing.T) {
 		return nil
 	})
 }
-
-// P8, D1: the context of a Try ends by an error of its communicator, or of one from which that is derived, however
-// far, at a rank that computes: when the error comes, at the beginning if it came before, and at the end of a Guard
-// inside if it came within that.
-func TestErrorEndsTheContextOfTry(t *testing.T) {
-	fakeTime(t)
-	for _, test := range []struct {
-		depth  int  // of the Try's communicator: an error of the world is one of itself, its parent, or one above
-		before bool // the Try begins after the error has come
-		guard  bool // the error comes while a Guard inside is running
-	}{{1, false, false}, {2, false, false}, {3, false, false}, {0, true, false}, {1, true, false}, {0, false, true}} {
-		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			c := world
-			for range test.depth {
-				c = c.Dup().MustGet(ctx)
-			}
-			if world.Rank() == 0 {
-				settle() // until the others have what they need
-				return propagated(world.SignalError(ctx, 7), 7)
-			}
-			computes := func(context.Context) error { settle(); settle(); return nil } // while the error comes
-			if test.before {
-				_ = computes(ctx)
-			}
-			err := c.Try(ctx, func(ctx context.Context) error {
-				if test.guard {
-					mpicx.Throw(c.Guard(ctx, computes))
-				}
-				<-ctx.Done() // computes until somebody tells it
-				return ctx.Err()
-			})
-			return explain(propagated(err, 7), "%+v", test)
-		})
-	}
-}

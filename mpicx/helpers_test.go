@@ -85,6 +85,9 @@ func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.C
 // succeeds is a function of a scope.
 func succeeds(context.Context) error { return nil }
 
+// returns is a program that does nothing.
+func returns(context.Context, *mpicx.Comm) error { return nil }
+
 // yield lets other goroutines run so many times.
 func yield(times int) {
 	for range times {
@@ -165,7 +168,7 @@ func isA[E error](err error) error {
 	return nil
 }
 
-// corruption says that err is the verdict of a corruption by this rank, with this message if there is one.
+// corruption says that err is a corruption by this rank, with this message if there is one.
 func corruption(err error, rank int, message ...string) error {
 	c, is := err.(*mpicx.CommCorruptedError)
 	if !is || c == nil || len(c.Failures) != 1 || c.Failures[0].Rank != rank || !strings.Contains(c.Failures[0].Message, strings.Join(message, "")) {
@@ -209,7 +212,7 @@ func runBothTimes(t *testing.T, times, n int, fn func(ctx context.Context, world
 	})
 }
 
-// jobs runs fn as a job of n ranks with each backend, in a bubble, and has what Run returns checked.
+// jobs runs fn as a job with each backend, in a bubble, and has what Run returns checked.
 func jobs(t *testing.T, n int, check func(err error), fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
 	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {

@@ -18,8 +18,8 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// With the black channel the error handler changes nothing: a rank that leaves by an error tells the
-// others that, and not that it has returned.
+// With the black channel the error handler changes nothing: a rank that leaves by an error tells
+// the others that, and not that it has returned.
 func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	oneProcess(t)
 	leave := []func() error{

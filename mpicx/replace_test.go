@@ -79,7 +79,7 @@ func TestReplaceInOrder(t *testing.T) {
 	require.Equal(t, map[int]int{0: 0, 2: 2, 4: 1, 5: 3}, as)
 }
 
-// Without enough spares all ranks learn it alike, and Shrink works. If nobody has died none are needed.
+// Without enough spares all ranks learn it alike, and Shrink works. The living need no spare.
 func TestReplaceTooFewSpares(t *testing.T) {
 	for spares, dead := range [][]int{{3}, {2, 3}} {
 		var dying [2]sync.WaitGroup // of both runs
@@ -102,8 +102,8 @@ func TestReplaceTooFewSpares(t *testing.T) {
 }
 
 // A rank that has left by an error, or has returned, is replaced as well, and so is one that dies
-// after it has signalled, which ends a Replace at all ranks as it ends Shrink. Under ErrorsReturn the
-// program revokes, and replaces, itself.
+// after it has signalled, which ends a Replace at all ranks. Under ErrorsReturn the program revokes,
+// and replaces, itself.
 func TestReplaceOfWhoLeaves(t *testing.T) {
 	corrupt := func(ctx context.Context, c *mpicx.Comm) error {
 		return isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx))
@@ -113,7 +113,7 @@ func TestReplaceOfWhoLeaves(t *testing.T) {
 		handler     mpicx.Errhandler
 		leave, meet func(ctx context.Context, c *mpicx.Comm) error
 	}{
-		{"<nil>", mpicx.ErrorsPropagate, func(context.Context, *mpicx.Comm) error { return nil }, corrupt},
+		{"<nil>", mpicx.ErrorsPropagate, returns, corrupt},
 		{"rank 1: bad input", mpicx.ErrorsPropagate, func(context.Context, *mpicx.Comm) error { return errors.New("bad input") }, corrupt},
 		{"rank 1 panicked: boom", mpicx.ErrorsPropagate, func(context.Context, *mpicx.Comm) error { panic("boom") }, corrupt},
 		{"<nil>", mpicx.ErrorsPropagate, func(ctx context.Context, c *mpicx.Comm) error {
@@ -288,8 +288,7 @@ func mostFresh(n int) mpicx.Option {
 // What makes no sense is refused.
 func TestSparesRefused(t *testing.T) {
 	oneProcess(t)
-	none := func(context.Context, *mpicx.Comm) error { return nil }
-	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithSpares(-1)), "-1 spares")
-	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
-	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithSpares(-1)), "-1 spares")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
 }

@@ -321,7 +321,7 @@ func TestSendsToItselfWhenOthersHaveReturned(t *testing.T) {
 	})
 }
 
-// What a rank waits for from itself is no need of it: it returns, and nobody dies. What it has sent before arrives.
+// A rank returns though it waits for itself, and nobody dies. What it has sent before arrives.
 func TestReturnedNeedsItself(t *testing.T) {
 	for source, begin := range map[int]func(c *mpicx.Comm){
 		1:               func(c *mpicx.Comm) { mpicx.Recv(c, []int{0}, c.Rank(), 5) },

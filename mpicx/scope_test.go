@@ -125,7 +125,7 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 // A beginner begins an operation with the other rank, which may write to buf.
 type beginner = func(c *mpicx.Comm, buf []int) future.Waiter
 
-// nothingIsSentAfterAnError has rank 0 begin an operation before, and rank 1 one after it has raised an error.
+// nothingIsSentAfterAnError has rank 0 begin an operation, and rank 1 one when it has an error.
 func nothingIsSentAfterAnError(t *testing.T, backend mpicx.Option, before, after beginner) {
 	pending, begun := make(chan struct{}), make(chan struct{})
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -252,22 +252,21 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 	})
 }
 
-// besideAnInnerTry waits until an error ends that, while a goroutine is in a Try that fails; or the
-// goroutine waits in its Try, and this one fails then.
+// besideAnInnerTry has a goroutine enter a Try: that fails, and this one waits until an error ends
+// that; or it waits there, and this one fails then.
 func besideAnInnerTry(ctx context.Context, world *mpicx.Comm, innerFails bool) error {
 	never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-world.Rank(), 77).Wait(ctx) }
-	fn := never
-	if innerFails {
-		fn = func(context.Context) error { return errors.New("inner") }
-	}
+	fail := func(context.Context) error { return errors.New("fails") }
 	inner := make(chan error)
-	go func() { inner <- world.Try(ctx, fn) }()
-	own := errors.New("own")
 	if innerFails {
-		own = never(ctx)
+		go func() { inner <- world.Try(ctx, fail) }()
+		err := never(ctx)
+		<-inner
+		return err
 	}
+	go func() { inner <- world.Try(ctx, never) }()
 	<-inner
-	return own
+	return fail(ctx)
 }
 
 // A rank whose function gives up because an inner error has ended its context, before

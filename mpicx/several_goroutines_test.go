@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -198,23 +199,21 @@ func TestSeveralGoroutines(t *testing.T) {
 		rounds = 200
 	}
 	k := 0
-	for scopeName, scope := range inOrder(severalScopes) {
-		for bodyName, body := range inOrder(severalBodies) {
-			for who, backend := range product([]string{"one raises", "all raise"}, []string{"blackchannel", "ulfm"}) {
-				if processes != nil && backend != mpicx.Backend {
-					continue // processes have the backend of their build
-				}
-				k++
-				sizes := []int{2 + k%3, 5 + k%4}
-				if long {
-					sizes = numbers(7, 2)
-				}
-				t.Run(fmt.Sprintf("%s/%s/%s/%s", scopeName, bodyName, who, backend), func(t *testing.T) {
-					for _, n := range fitting(sizes...) {
-						playSeveral(t, n, rounds, backend, scope, body, who == "all raise")
-					}
-				})
+	for scope, body := range product(slices.Sorted(maps.Keys(severalScopes)), slices.Sorted(maps.Keys(severalBodies))) {
+		for who, backend := range product([]string{"one raises", "all raise"}, []string{"blackchannel", "ulfm"}) {
+			if processes != nil && backend != mpicx.Backend {
+				continue // processes have the backend of their build
 			}
+			k++
+			sizes := []int{2 + k%3, 5 + k%4}
+			if long {
+				sizes = numbers(7, 2)
+			}
+			t.Run(fmt.Sprintf("%s/%s/%s/%s", scope, body, who, backend), func(t *testing.T) {
+				for _, n := range fitting(sizes...) {
+					playSeveral(t, n, rounds, backend, severalScopes[scope], severalBodies[body], who == "all raise")
+				}
+			})
 		}
 	}
 }

@@ -75,15 +75,9 @@ func BenchmarkChecks(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			var ops, checks []float64
 			require.NoError(b, Run(b.Context(), func(ctx context.Context, c *Comm) error {
-				buf := make([]float64, 2)
-				for range b.N {
-					if c.Rank() == 0 {
-						checks = append(checks, perCall(test.checks))
-					}
-					c.Barrier().MustWait(ctx)
-					if took := perCall(func() { test.op(ctx, c, buf) }); c.Rank() == 0 {
-						ops = append(ops, took)
-					}
+				all, own := measured(ctx, c, b.N, test.op, test.checks)
+				if c.Rank() == 0 {
+					ops, checks = all, own
 				}
 				return nil
 			}, WithRanks(test.ranks)))
@@ -95,6 +89,19 @@ func BenchmarkChecks(b *testing.B) {
 			b.ReportMetric(op/(op-check), "ratio")
 		})
 	}
+}
+
+// measured returns how long operations took, and at rank 0 their checks, in turn.
+func measured(ctx context.Context, c *Comm, times int, op func(context.Context, *Comm, []float64), check func()) (ops, checks []float64) {
+	buf := make([]float64, 2)
+	for range times {
+		if c.Rank() == 0 {
+			checks = append(checks, perCall(check))
+		}
+		c.Barrier().MustWait(ctx)
+		ops = append(ops, perCall(func() { op(ctx, c, buf) }))
+	}
+	return ops, checks
 }
 
 // perCall returns how many nanoseconds a call takes.

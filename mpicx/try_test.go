@@ -73,9 +73,8 @@ func TestInstance(t *testing.T) {
 
 func TestRunOptions(t *testing.T) {
 	oneProcess(t)
-	nothing := func(context.Context, *mpicx.Comm) error { return nil }
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(1), nil), "option 1 is nil")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(1), nil), "option 1 is nil")
 	for want, d := range map[string]mpicx.Detector{
 		"nil detector, expected one such as Ring{}":       nil,
 		"period -1ns, expected more than 0":               mpicx.Ring{Period: -1},
@@ -87,12 +86,12 @@ func TestRunOptions(t *testing.T) {
 		"timeout 2s, expected more than the period, 2s":   mpicx.Ping{Period: 2 * time.Second, Timeout: 2 * time.Second},
 		"timeout 120h0m0s, expected at most 24h0m0s":      mpicx.Ping{Period: 30 * time.Hour},
 	} {
-		require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(d)), want)
+		require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(d)), want)
 	}
-	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
-	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ping{Period: 10 * time.Millisecond})))
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(mpicx.Ping{Period: 10 * time.Millisecond})))
 	t.Setenv("MPICX_RANKS", "many")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing), `MPICX_RANKS="many"`)
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns), `MPICX_RANKS="many"`)
 	t.Setenv("MPICX_RANKS", "3")
 	var ranks atomic.Int32
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -108,15 +107,14 @@ func TestRunWithoutMPI(t *testing.T) {
 	if mpicx.Transport == "mpi" {
 		t.Skip("built with -tags mpi")
 	}
-	nothing := func(context.Context, *mpicx.Comm) error { return nil }
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "1")
-	require.NoError(t, mpicx.Run(t.Context(), nothing))
+	require.NoError(t, mpicx.Run(t.Context(), returns))
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "4")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(4)), "4 processes (OMPI_COMM_WORLD_SIZE), and each would be a job of its own: build with -tags mpi")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(4)), "4 processes (OMPI_COMM_WORLD_SIZE), and each would be a job of its own: build with -tags mpi")
 	_, err := mpicx.Initialize(t.Context())
 	require.ErrorContains(t, err, "-tags mpi")
 	t.Setenv("MPICX_RANKS", "2")
-	require.NoError(t, mpicx.Run(t.Context(), nothing))
+	require.NoError(t, mpicx.Run(t.Context(), returns))
 }
 
 // Events are logged, with rank, comm and epoch.
@@ -185,7 +183,7 @@ func TestP6Messages(t *testing.T) {
 	}
 }
 
-// countMessages checks how many messages a rank sends on error channels without an error, and for one.
+// countMessages checks how many messages a rank sends without an error, and for one.
 func countMessages(ctx context.Context, t *testing.T, world *mpicx.Comm, sent *atomic.Int64) error {
 	n, me := world.Size(), world.Rank()
 	part := world.Split(me%2, 0).MustGet(ctx)

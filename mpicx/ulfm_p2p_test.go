@@ -152,16 +152,6 @@ func TestH3AnySourceAfterwards(t *testing.T) {
 	})
 }
 
-// Under ErrorsPropagate it corrupts.
-func TestH3PropagateAnySource(t *testing.T) {
-	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			mpicxtest.Die(world)
-		}
-		return corruptedBy(mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx), 1)
-	})
-}
-
 // H4: after Revoke every operation of every rank ends, those that repair excepted,
 // and Revoke may be called by all.
 func TestH4Revoke(t *testing.T) {

@@ -50,20 +50,6 @@ func TestReturningIsDying(t *testing.T) {
 	require.NotContains(t, err.Error(), "got")
 }
 
-// A rank that returns and is not needed any more is not missed.
-func TestReturningIsNoFailure(t *testing.T) {
-	propagating(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-		me := world.Rank()
-		for r := range me { // ranks return one after another
-			mpicx.Recv(world, []int{0}, r, 0).MustWait(ctx)
-		}
-		for r := me + 1; r < 5; r++ {
-			mpicx.Send(world, []int{me}, r, 0).MustWait(ctx)
-		}
-		return nil
-	})
-}
-
 // A rank that leaves Run by an error also corrupts the communicators that its peers use instead of
 // a world that is broken.
 func TestRunCorruptsWhatIsUsed(t *testing.T) {

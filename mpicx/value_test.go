@@ -112,7 +112,7 @@ func classIs(err error, class mpicx.Class) error {
 	return nil
 }
 
-// reduceValues checks what is done with one value of each rank, reductions against a sequential one.
+// reduceValues checks what is done with one value of each rank.
 func reduceValues[T any](ctx context.Context, c *mpicx.Comm, give func(r int) T, op func(a, b T) T) error {
 	n, me := c.Size(), c.Rank()
 	upTo := func(ranks int) (acc T) {
