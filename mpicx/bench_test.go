@@ -55,7 +55,7 @@ func BenchmarkScope(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			benchmarkRanks(b, 2, func(ctx context.Context, world *mpicx.Comm) error {
 				for range b.N {
-					mpicx.Throw(scope(world, ctx, func(context.Context) error { return nil }))
+					mpicx.Throw(scope(world, ctx, succeeds))
 				}
 				return nil
 			})
@@ -63,14 +63,13 @@ func BenchmarkScope(b *testing.B) {
 	}
 	b.Run("Wait", func(b *testing.B) {
 		benchmarkRanks(b, 2, func(ctx context.Context, world *mpicx.Comm) error {
-			return world.Guard(ctx, func(ctx context.Context) error {
-				return world.Try(ctx, func(ctx context.Context) error {
-					for range b.N {
-						world.Barrier().MustWait(ctx)
-					}
-					return nil
-				})
-			})
+			waits := func(ctx context.Context) error {
+				for range b.N {
+					world.Barrier().MustWait(ctx)
+				}
+				return nil
+			}
+			return world.Guard(ctx, func(ctx context.Context) error { return world.Try(ctx, waits) })
 		})
 	})
 }

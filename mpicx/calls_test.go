@@ -73,9 +73,7 @@ func callees(n int) []callee {
 		{fmt.Sprintf("ReduceScatterBlock(Sum, %d × float64)", n), func(p place) waiter {
 			return mpicx.ReduceScatterBlock(p.Comm, f(n), f(1), mpicx.Sum)
 		}},
-		{fmt.Sprintf("ReduceScatterFunc(%d × float64)", n), func(p place) waiter {
-			return mpicx.ReduceScatterFunc(p.Comm, f(n), f(1), ones, sum)
-		}},
+		{fmt.Sprintf("ReduceScatterFunc(%d × float64)", n), func(p place) waiter { return mpicx.ReduceScatterFunc(p.Comm, f(n), f(1), ones, sum) }},
 		{fmt.Sprintf("ReduceScatterBlockFunc(%d × float64)", n), func(p place) waiter {
 			return mpicx.ReduceScatterBlockFunc(p.Comm, f(n), f(1), sum)
 		}},
@@ -97,7 +95,7 @@ func callees(n int) []callee {
 			return blocking(func(ctx context.Context) error { return p.Fprintf(ctx, io.Discard, "a") })
 		}},
 		{"TryAll", func(p place) waiter {
-			return blocking(func(ctx context.Context) error { return p.TryAll(ctx, func(context.Context) error { return nil }) })
+			return blocking(func(ctx context.Context) error { return p.TryAll(ctx, succeeds) })
 		}},
 		{"Close", func(p place) waiter { return blocking(p.Close) }},
 	}
@@ -111,9 +109,7 @@ func neighborly(from, to int) []callee {
 		{"NeighborAllgather(1 × float64)", func(p place) waiter { return mpicx.NeighborAllgather(p.near, f(1), f(from)) }},
 		{"NeighborAllgatherv(float64)", func(p place) waiter { return mpicx.NeighborAllgatherv(p.near, f(1), f(from), ones(from)) }},
 		{"NeighborAlltoall(float64)", func(p place) waiter { return mpicx.NeighborAlltoall(p.near, f(to), f(from)) }},
-		{"NeighborAlltoallv(float64)", func(p place) waiter {
-			return mpicx.NeighborAlltoallv(p.near, f(to), ones(to), f(from), ones(from))
-		}},
+		{"NeighborAlltoallv(float64)", func(p place) waiter { return mpicx.NeighborAlltoallv(p.near, f(to), ones(to), f(from), ones(from)) }},
 	}
 }
 

@@ -21,9 +21,8 @@ import (
 
 const own = "github.com/mpicx/go-mpicx"
 
-// packages returns what the given packages need, themselves too, with the given
-// tags: a line for each, of its module and its import path. Those of the standard
-// library have no module.
+// packages returns what the given packages need, themselves too, with the given tags: a line for
+// each, of its module and its import path. Those of the standard library have no module.
 func packages(t *testing.T, tags string, patterns ...string) (lines [][]string) {
 	t.Helper()
 	args := append([]string{"list", "-deps", "-tags", tags, "-f", "{{with .Module}}{{.Path}}{{end}} {{.ImportPath}}"}, patterns...)
@@ -36,30 +35,27 @@ func packages(t *testing.T, tags string, patterns ...string) (lines [][]string) 
 	return lines
 }
 
-// What only examples, tests or benchmarks need is not needed by a module that
-// imports mpicx: see CONTRIBUTING.md, Dependencies. Package testing is needed by
-// mpicxtest alone.
+// What only examples, tests or benchmarks need is not needed by a module that imports mpicx: see
+// CONTRIBUTING.md, Dependencies. Package testing is needed by mpicxtest alone.
 func TestDependencies(t *testing.T) {
 	allowed := []string{own, "github.com/pkg/errors"}
 	coding := []string{"github.com/klauspost/reedsolomon", "github.com/klauspost/cpuid/v2"} // of checkpoints
 	for _, tags := range []string{"", "ulfm", "mpi", "mpi,ulfm", "mpi,ulfm,native"} {
-		t.Run(tags, func(t *testing.T) {
-			modules := func(patterns ...string) (modules []string) {
-				for _, p := range packages(t, tags, patterns...) {
-					module, path := p[0], p[1]
-					if module != "" && !slices.Contains(modules, module) {
-						modules = append(modules, module)
-					}
-					require.False(t, strings.HasPrefix(path, own+"/examples/") || strings.HasPrefix(path, own+"/internal/lab/"), path)
+		modules := func(patterns ...string) (modules []string) {
+			for _, p := range packages(t, tags, patterns...) {
+				module, path := p[0], p[1]
+				if module != "" && !slices.Contains(modules, module) {
+					modules = append(modules, module)
 				}
-				return modules
+				require.False(t, strings.HasPrefix(path, own+"/examples/") || strings.HasPrefix(path, own+"/internal/lab/"), path)
 			}
-			require.ElementsMatch(t, allowed, modules(".", "./mpicxtest", "./mpicxrun", "./inject", "../future", "../blackchannel", "../ulfmbackend"))
-			require.ElementsMatch(t, append(coding, allowed...), modules("./..."))
-			for _, p := range packages(t, tags, ".", "./inject", "../future") {
-				require.NotEqual(t, "testing", p[1])
-			}
-		})
+			return modules
+		}
+		require.ElementsMatch(t, allowed, modules(".", "./mpicxtest", "./mpicxrun", "./inject", "../future", "../blackchannel", "../ulfmbackend"), tags)
+		require.ElementsMatch(t, append(coding, allowed...), modules("./..."), tags)
+		for _, p := range packages(t, tags, ".", "./inject", "../future") {
+			require.NotEqual(t, "testing", p[1], tags)
+		}
 	}
 }
 

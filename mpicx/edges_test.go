@@ -52,13 +52,30 @@ func isMPIError(err error, op string, class mpicx.Class, what string) error {
 	return nil
 }
 
+// A refusal is what ends with an *MPIError; without a text it may end well, too.
+type refusal struct {
+	f     waiter
+	op    string
+	class mpicx.Class
+	text  string
+}
+
+// refused waits for all, and says which of them does not end so.
+func refused(ctx context.Context, all ...refusal) error {
+	for i, r := range all {
+		if err := r.f.Wait(ctx); err != nil || r.text != "" {
+			mpicx.Throw(explain(isMPIError(err, r.op, r.class, r.text), "call %d", i))
+		}
+	}
+	return nil
+}
+
 // scopesSay checks that scopes of c and SignalError end with an error of their names that says what.
 func scopesSay(ctx context.Context, c *mpicx.Comm, what string) error {
-	nothing := func(context.Context) error { return nil }
 	return errors.Join(isMPIError(c.SignalError(ctx, 1), "SignalError", mpicx.ClassComm, what),
-		isMPIError(c.Try(ctx, nothing), "Try", mpicx.ClassComm, what),
-		isMPIError(c.TryAll(ctx, nothing), "TryAll", mpicx.ClassComm, what),
-		isMPIError(c.Guard(ctx, nothing), "Guard", mpicx.ClassComm, what))
+		isMPIError(c.Try(ctx, succeeds), "Try", mpicx.ClassComm, what),
+		isMPIError(c.TryAll(ctx, succeeds), "TryAll", mpicx.ClassComm, what),
+		isMPIError(c.Guard(ctx, succeeds), "Guard", mpicx.ClassComm, what))
 }
 
 // allSay checks that all else that is done with c does.
@@ -129,64 +146,52 @@ func TestHugeCounts(t *testing.T) {
 	oneProcess(t)
 	const most = math.MaxInt
 	overflows := fmt.Sprintf("count %d of rank 1, expected counts whose sum, %d so far", most, most)
-	for _, test := range []struct {
-		counts []int
-		class  mpicx.Class
-		want   string
-	}{
-		{[]int{most, most, 2, 4}, mpicx.ClassCount, overflows}, // 4 in two's complement
-		{[]int{most, most, 1, 1}, mpicx.ClassCount, overflows}, // 0
-		{[]int{most, most, most, most}, mpicx.ClassCount, overflows},
-		{[]int{1, 0, most, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 2", most)},
-		{[]int{0, 0, 0, most}, mpicx.ClassBuffer, fmt.Sprint("expected ", most)},
-		{[]int{most / 2, 0, 0, 1}, mpicx.ClassBuffer, fmt.Sprint("expected ", most/2+1)},
-		{[]int{-1, most, 5, 0}, mpicx.ClassCount, "count -1 of rank 0, expected 0 or more"},
-		{[]int{math.MinInt, math.MinInt, 4, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 0, expected 0 or more", math.MinInt)},
-	} {
-		t.Run(fmt.Sprint(test.counts), func(t *testing.T) {
-			mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				rank, buf, one, good := world.Rank(), make([]int, 4), []int{1}, []int{1, 1, 1, 1}
-				for name, f := range map[string]future.Waiter{
-					"Allgatherv":        mpicx.Allgatherv(world, one, buf, test.counts),
-					"Alltoallv":         mpicx.Alltoallv(world, buf, test.counts, make([]int, 4), good),
-					"Alltoallv to":      mpicx.Alltoallv(world, buf, good, make([]int, 4), test.counts),
-					"ReduceScatter":     mpicx.ReduceScatter(world, buf, one, test.counts, mpicx.Sum),
-					"ReduceScatterFunc": mpicx.ReduceScatterFunc(world, buf, one, test.counts, func(a, b int) int { return a }),
-					"Gatherv":           mpicx.Gatherv(world, one, buf, test.counts, rank),
-					"Scatterv":          mpicx.Scatterv(world, buf, test.counts, one, rank),
-				} {
-					op, _, _ := strings.Cut(name, " ")
-					mpicx.Throw(isMPIError(f.Wait(ctx), op, test.class, test.want))
-				}
-				return nil
-			})
-		})
-	}
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		rank, buf, one, good := world.Rank(), make([]int, 4), []int{1}, []int{1, 1, 1, 1}
+		for _, test := range []struct {
+			counts []int
+			class  mpicx.Class
+			want   string
+		}{
+			{[]int{most, most, 2, 4}, mpicx.ClassCount, overflows}, // 4 in two's complement
+			{[]int{most, most, 1, 1}, mpicx.ClassCount, overflows}, // 0
+			{[]int{most, most, most, most}, mpicx.ClassCount, overflows},
+			{[]int{1, 0, most, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 2", most)},
+			{[]int{0, 0, 0, most}, mpicx.ClassBuffer, fmt.Sprint("expected ", most)},
+			{[]int{most / 2, 0, 0, 1}, mpicx.ClassBuffer, fmt.Sprint("expected ", most/2+1)},
+			{[]int{-1, most, 5, 0}, mpicx.ClassCount, "count -1 of rank 0, expected 0 or more"},
+			{[]int{math.MinInt, math.MinInt, 4, 0}, mpicx.ClassCount, fmt.Sprintf("count %d of rank 0, expected 0 or more", math.MinInt)},
+		} {
+			for name, f := range inOrder(map[string]future.Waiter{
+				"Allgatherv":        mpicx.Allgatherv(world, one, buf, test.counts),
+				"Alltoallv":         mpicx.Alltoallv(world, buf, test.counts, make([]int, 4), good),
+				"Alltoallv to":      mpicx.Alltoallv(world, buf, good, make([]int, 4), test.counts),
+				"ReduceScatter":     mpicx.ReduceScatter(world, buf, one, test.counts, mpicx.Sum),
+				"ReduceScatterFunc": mpicx.ReduceScatterFunc(world, buf, one, test.counts, func(a, b int) int { return a }),
+				"Gatherv":           mpicx.Gatherv(world, one, buf, test.counts, rank),
+				"Scatterv":          mpicx.Scatterv(world, buf, test.counts, one, rank),
+			}) {
+				op, _, _ := strings.Cut(name, " ")
+				mpicx.Throw(explain(isMPIError(f.Wait(ctx), op, test.class, test.want), "%v", test.counts))
+			}
+		}
+		return nil
+	})
 }
 
 // A nil function is an argument like others: the error names it (F1).
 func TestNilFunction(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		one, counts := []int{1}, []int{1, 1}
-		for name, f := range map[string]future.Waiter{
-			"ReduceFunc of int":             mpicx.ReduceFunc[int](world, one, make([]int, 1), nil, world.Rank()),
-			"AllreduceFunc of int":          mpicx.AllreduceFunc[int](world, one, make([]int, 1), nil),
-			"ScanFunc of int":               mpicx.ScanFunc[int](world, one, make([]int, 1), nil),
-			"ExscanFunc of int":             mpicx.ExscanFunc[int](world, one, make([]int, 1), nil),
-			"ReduceScatterFunc of int":      mpicx.ReduceScatterFunc[int](world, []int{1, 2}, one, counts, nil),
-			"ReduceScatterBlockFunc of int": mpicx.ReduceScatterBlockFunc[int](world, []int{1, 2}, one, nil),
-			"AllreduceValue of int":         mpicx.AllreduceValue[int](world, 1, nil),
-			"ReduceValue of int":            mpicx.ReduceValue[int](world, 1, nil, world.Rank()),
-			"ScanValue of int":              mpicx.ScanValue[int](world, 1, nil),
-			"ExscanValue of int":            mpicx.ExscanValue[int](world, 1, nil),
-			"AllreduceValue of string":      mpicx.AllreduceValue[string](world, "", nil),
-			"AllreduceFunc of string":       mpicx.AllreduceFunc[string](world, []string{""}, make([]string, 1), nil),
-		} {
-			op, kind, _ := strings.Cut(name, " of ")
-			mpicx.Throw(isMPIError(f.Wait(ctx), op, mpicx.ClassOp, "nil function, expected one that combines two elements of type "+kind))
+		const text = "nil function, expected one that combines two elements of type "
+		for name, reduce := range reductions {
+			if !strings.HasSuffix(name, " of strings") { // whose functions call the other
+				mpicx.Throw(isMPIError(reduce(world, nil).Wait(ctx), name, mpicx.ClassOp, text+"int"))
+			}
 		}
-		return nil
+		return refused(ctx,
+			refusal{mpicx.AllreduceValue[string](world, "", nil), "AllreduceValue", mpicx.ClassOp, text + "string"},
+			refusal{mpicx.AllreduceFunc[string](world, []string{""}, make([]string, 1), nil), "AllreduceFunc", mpicx.ClassOp, text + "string"})
 	})
 }
 
@@ -210,43 +215,31 @@ func TestDeadlineSaysWhat(t *testing.T) {
 			time.Sleep(time.Hour)
 			return errors.Join(err, mpicx.Send(world, []int{1}, peer, 11).Wait(ctx))
 		}
-		type wait struct {
-			what string
-			f    future.Waiter
+		what := []string{
+			"Recv from rank 0, tag 7 on world", "Probe from rank 0, tag 8 on world", "RecvSlice from any rank, tag 8 on world",
+			"RecvValue from rank 0, tag 9 on world", "Send to rank 0, tag 5 on world", "Ssend to rank 0, tag 6 on world",
+			"Recv from any rank, any tag on world", "Barrier waits for rank 0 on world",
+			"AllreduceFunc, step 2: receive from rank 0 on world", "AllgatherValue, step 3: receive from rank 0 on world",
+			"Split on world", "Dup on world",
 		}
-		waits := []wait{
-			{"Recv from rank 0, tag 7 on world", mpicx.Recv(world, []int{0}, peer, 7)},
-			{"Probe from rank 0, tag 8 on world", mpicx.Probe[int](world, peer, 8)},
-			{"RecvSlice from any rank, tag 8 on world", mpicx.RecvSlice[int](world, mpicx.AnySource, 8)},
-			{"RecvValue from rank 0, tag 9 on world", mpicx.RecvValue[string](world, peer, 9)},
-			{"Send to rank 0, tag 5 on world", mpicx.Send(world, big, peer, 5)},
-			{"Ssend to rank 0, tag 6 on world", mpicx.Ssend(world, []int{0}, peer, 6)},
-			{"Recv from any rank, any tag on world", mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag)},
-			{"Barrier waits for rank 0 on world", world.Barrier()},
-			{"AllreduceFunc, step 2: receive from rank 0 on world", mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum)},
-			{"AllgatherValue, step 3: receive from rank 0 on world", mpicx.AllgatherValue(world, "one")},
+		all := []future.Waiter{
+			mpicx.Recv(world, []int{0}, peer, 7), mpicx.Probe[int](world, peer, 8), mpicx.RecvSlice[int](world, mpicx.AnySource, 8),
+			mpicx.RecvValue[string](world, peer, 9), mpicx.Send(world, big, peer, 5), mpicx.Ssend(world, []int{0}, peer, 6),
+			mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag), world.Barrier(),
+			mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum), mpicx.AllgatherValue(world, "one"),
 		}
 		dup, split := world.Dup(), world.Split(0, 0)
-		if mpicx.Backend == "ulfm" { // else Dup waits for nobody
-			waits = append(waits, wait{"Dup on world, where Dup waits for the decision", dup},
-				wait{"Split on world, where Dup waits for the decision", split})
-		} else {
-			waits = append(waits, wait{"Split on world", split})
+		if all = append(all, split); mpicx.Backend == "ulfm" { // else Dup waits for nobody
+			all, what[10], what[11] = append(all, dup), what[10]+", where Dup waits for the decision", what[11]+", where Dup waits for the decision"
 		}
-		var all []future.Waiter
 		gone, cancel := context.WithCancelCause(ctx)
 		cancel(cause)
-		for _, w := range waits {
-			all = append(all, w.f)
+		for i, f := range all {
 			for range 2 { // not only the first time
-				late, cancel := context.WithTimeout(ctx, time.Second)
-				err := w.f.Wait(late)
-				cancel()
-				require.EqualError(t, err, "mpicx: "+w.what+": context deadline exceeded")
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				mpicx.Throw(lateFor(ctx, t, f, what[i]))
 			}
-			err := w.f.Wait(gone)
-			require.EqualError(t, err, "mpicx: "+w.what+": out of patience")
+			err := f.Wait(gone)
+			require.EqualError(t, err, "mpicx: "+what[i]+": out of patience")
 			require.ErrorIs(t, err, cause)
 		}
 		i, err := future.WaitAny(gone, all...)
@@ -256,18 +249,18 @@ func TestDeadlineSaysWhat(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 		require.EqualError(t, future.WaitAll(gone, all...), "mpicx: Recv from rank 0, tag 7 on world: out of patience")
 		mpicx.Throw(future.WaitAll(ctx, all...))
-		// In a Try the text goes to the others, too. (They are in none, and get it later.)
-		f := mpicx.Recv(world, []int{0}, peer, 11)
-		late, cancelLate := context.WithTimeout(ctx, time.Second)
-		defer cancelLate()
-		inner := world.Guard(late, func(ctx context.Context) error {
-			err := f.Wait(ctx)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.ErrorContains(t, err, "tag 11")
-			return nil
-		})
-		return errors.Join(inner, f.Wait(ctx))
+		f := mpicx.Recv(world, []int{0}, peer, 11) // a Guard changes nothing
+		return first(world.Guard(ctx, func(ctx context.Context) error { return lateFor(ctx, t, f, "Recv from rank 0, tag 11 on world") }), f.Wait(ctx))
 	})
+}
+
+// lateFor waits for too short a time.
+func lateFor(ctx context.Context, t *testing.T, f future.Waiter, what string) error {
+	late, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	err := f.Wait(late)
+	require.EqualError(t, err, "mpicx: "+what+": context deadline exceeded")
+	return expect(err, context.DeadlineExceeded)
 }
 
 // While an error is being resolved, that is what a Wait waits for, and it says for whom.
@@ -286,5 +279,79 @@ func TestDeadlineInResolution(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Regexp(t, "^mpicx: Send on world, where ", err)
 		return propagated(world.Barrier().Wait(ctx), 5)
+	})
+}
+
+// badCalls are calls of three ranks whose arguments are good, or bad at rank 1 alone. All others
+// need rank 1. The group is wider than their communicator.
+func badCalls(wider *mpicx.Group) map[string]func(p place, bad bool) future.Waiter {
+	const n, long = 3, 100_000
+	f := func(n int) []float64 { return make([]float64, n) }
+	plus := func(k int, bad bool) int {
+		if bad {
+			k++
+		}
+		return k
+	}
+	counts := func(k int, bad bool) []int { return []int{plus(k, bad), k, k} }
+	return map[string]func(p place, bad bool) future.Waiter{
+		"NewHalo": func(p place, bad bool) future.Waiter {
+			return mpicx.NewHalo[int](p.grid, []int{plus(0, !bad)}, 1, false)
+		},
+		"Halo":           func(p place, bad bool) future.Waiter { return p.halo.Start(f(plus(p.halo.Len(), bad))) },
+		"Gather of long": func(p place, bad bool) future.Waiter { return mpicx.Gather(p.Comm, f(long), f(plus(n*long, bad)), 1) },
+		"Gatherv of long": func(p place, bad bool) future.Waiter {
+			return mpicx.Gatherv(p.Comm, f(long), f(n*long), counts(long, bad), 1)
+		},
+		"Scatter":      func(p place, bad bool) future.Waiter { return mpicx.Scatter(p.Comm, f(plus(n, bad)), f(1), 1) },
+		"Scatterv":     func(p place, bad bool) future.Waiter { return mpicx.Scatterv(p.Comm, f(n), counts(1, bad), f(1), 1) },
+		"ScatterValue": func(p place, bad bool) future.Waiter { return mpicx.ScatterValue(p.Comm, f(plus(n, bad)), 1) },
+		"BcastValue": func(p place, bad bool) future.Waiter {
+			return mpicx.BcastValue(p.Comm, []any{1, func() {}}[:plus(1, bad)], 1)
+		},
+		"Allgatherv": func(p place, bad bool) future.Waiter {
+			return mpicx.Allgatherv(p.Comm, f(plus(1, bad)), f(n), counts(1, false))
+		},
+		"Alltoallv": func(p place, bad bool) future.Waiter {
+			return mpicx.Alltoallv(p.Comm, f(n), counts(1, bad), f(n), counts(1, false))
+		},
+		"ReduceScatter": func(p place, bad bool) future.Waiter {
+			return mpicx.ReduceScatter(p.Comm, f(n), f(plus(1, bad)), counts(1, false), mpicx.Sum)
+		},
+		"NeighborAllgatherv": func(p place, bad bool) future.Waiter {
+			return mpicx.NeighborAllgatherv(p.near, f(1), f(plus(2, bad)), []int{1, 1})
+		},
+		"NeighborAlltoall": func(p place, bad bool) future.Waiter { return mpicx.NeighborAlltoall(p.near, f(plus(2, bad)), f(2)) },
+		"NeighborAlltoallv": func(p place, bad bool) future.Waiter {
+			return mpicx.NeighborAlltoallv(p.near, f(2), []int{1, plus(1, bad)}, f(2), []int{1, 1})
+		},
+		"Split":             func(p place, bad bool) future.Waiter { return p.Split(-7*plus(0, bad), 0) },
+		"Create":            func(p place, bad bool) future.Waiter { return p.Create([]*mpicx.Group{p.Group(), wider}[plus(0, bad)]) },
+		"CartCreate":        func(p place, bad bool) future.Waiter { return mpicx.CartCreate(p.Comm, []int{plus(n, bad)}, nil) },
+		"CartSub":           func(p place, bad bool) future.Waiter { return p.grid.Sub(make([]bool, plus(1, bad))...) },
+		"GraphCreate":       func(p place, bad bool) future.Waiter { return mpicx.GraphCreate(p.Comm, nil, []int{99}[:plus(0, bad)]) },
+		"GraphCreate of -1": func(p place, bad bool) future.Waiter { return mpicx.GraphCreate(p.Comm, []int{-1}[:plus(0, bad)], nil) },
+	}
+}
+
+// Arguments that differ between ranks may be bad at one alone. It has the error, and the ranks that
+// need it have one too, even if no program tells another one.
+func TestBadAtOneRank(t *testing.T) {
+	asBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		c := world.Split(world.Rank()/3, 0).MustGet(ctx)
+		for name, call := range inOrder(badCalls(world.Group())) {
+			if c.Size() == 3 {
+				p, err := withHalo(ctx, c)
+				if err != nil {
+					return err
+				}
+				err = call(p, c.Rank() == 1).Wait(ctx)
+				if e, ok := err.(*mpicx.MPIError); !ok || c.Rank() != 1 && !strings.Contains(e.Text, "rank 1") {
+					return fmt.Errorf("%s at rank %d: %w", name, c.Rank(), err)
+				}
+			}
+			world.Barrier().MustWait(ctx)
+		}
+		return nil
 	})
 }

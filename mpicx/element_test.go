@@ -92,14 +92,12 @@ func TestReceivedWithStatus(t *testing.T) {
 			return mpicx.SendValue(world, []string{"a", "b"}[:world.Rank()], 0, world.Rank()).Wait(ctx)
 		}
 		for range 2 {
-			got, err := mpicx.RecvValueStatus[[]string](world, mpicx.AnySource, mpicx.AnyTag).Get(ctx)
-			require.NoError(t, err)
+			got := mpicx.RecvValueStatus[[]string](world, mpicx.AnySource, mpicx.AnyTag).MustGet(ctx)
 			require.Len(t, got.Value, got.Status.Source)
 			require.Equal(t, got.Status.Source, got.Status.Tag)
 			require.Positive(t, got.Status.Count)
 		}
-		nobody, err := mpicx.RecvValueStatus[int](world, mpicx.ProcNull, 1).Get(ctx)
-		require.NoError(t, err)
+		nobody := mpicx.RecvValueStatus[int](world, mpicx.ProcNull, 1).MustGet(ctx)
 		require.Equal(t, mpicx.Received[int]{Status: mpicx.Status{Source: mpicx.ProcNull, Tag: mpicx.AnyTag}}, nobody)
 		return nil
 	})
@@ -202,7 +200,7 @@ func TestTypesOfMessages(t *testing.T) {
 				if test.name == "Probe" { // which leaves the message
 					mpicx.Recv(world, make([]byte, 100), 0, 0).MustWait(ctx)
 				}
-				require.NoError(t, sent.Wait(ctx))
+				mpicx.Throw(sent.Wait(ctx))
 			}
 		}
 		numbers := func(n int) func() future.Waiter {

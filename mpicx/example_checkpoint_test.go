@@ -25,60 +25,26 @@ func (c *checkpoints) restore(step int, x []float64) {
 	c.newest = step
 }
 
-// Ranks that save a state and go on do not know who else has saved it: a rank still in
-// the Barrier after it may get the next error in the Barrier's place, and ranks would go
-// back to different states. So save inside of TryAll, keep two versions, and go back to
-// the newest that all have.
+// Ranks that save a state and go on do not know who else has saved it: a rank still in the Barrier
+// after it may get the next error in the Barrier's place, and ranks would go back to different
+// states. So save inside of TryAll, keep two versions, and go back to the newest that all have.
 func ExampleComm_TryAll_checkpoint() {
-	const steps = 6
-	failed := false // so far, at rank 2
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		x, sum := []float64{float64(world.Rank())}, []float64{0}
-		var saved checkpoints
-		saved.save(0, x)
-		goBack := false
-		for step := 1; step <= steps; step++ {
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				if goBack {
-					common := []int{0}
-					if err := mpicx.Allreduce(world, []int{saved.newest}, common, mpicx.Min).Wait(ctx); err != nil {
-						return err
-					}
-					saved.restore(common[0], x)
-					step = common[0] + 1
-					if world.Rank() == 0 {
-						fmt.Println("back to step", common[0])
-					}
-					if step > steps {
-						return nil // the error came after the last one
-					}
-				}
-				if world.Rank() == 2 && step == 4 && !failed {
-					failed = true
-					return errors.New("a node of the mesh is inside out")
-				}
-				if err := mpicx.Allreduce(world, x, sum, mpicx.Sum).Wait(ctx); err != nil {
-					return err
-				}
-				x[0] += sum[0]
-				saved.save(step, x)
-				return nil
-			})
-			if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok { // at every rank
-				if world.Rank() == 0 {
-					fmt.Println(p.Failures[0].Message)
-				}
-				goBack = true
-				step-- // again
-				continue
-			}
-			if err != nil {
+		s := solver{x: []float64{float64(world.Rank())}, next: 1}
+		s.saved.save(0, s.x)
+		for s.next <= 6 {
+			err := world.TryAll(ctx, func(ctx context.Context) error { return s.step(ctx, world) })
+			p, failed := errors.AsType[*mpicx.PropagatedError](err) // at every rank
+			if err != nil && !failed {
 				return err
 			}
-			goBack = false
+			if failed && world.Rank() == 0 {
+				fmt.Println(p.Failures[0].Message)
+			}
+			s.goBack = failed
 		}
 		if world.Rank() == 0 {
-			fmt.Println(x[0])
+			fmt.Println(s.x[0])
 		}
 		return nil
 	}, mpicx.WithRanks(4))
@@ -88,4 +54,39 @@ func ExampleComm_TryAll_checkpoint() {
 	// back to step 3
 	// 23436
 	// <nil>
+}
+
+type solver struct {
+	x      []float64
+	next   int // step
+	saved  checkpoints
+	goBack bool
+	failed bool // so far
+}
+
+func (s *solver) step(ctx context.Context, world *mpicx.Comm) error {
+	if s.goBack {
+		common := []int{0}
+		if err := mpicx.Allreduce(world, []int{s.saved.newest}, common, mpicx.Min).Wait(ctx); err != nil {
+			return err
+		}
+		s.saved.restore(common[0], s.x)
+		s.next = common[0] + 1
+		if world.Rank() == 0 {
+			fmt.Println("back to step", common[0])
+		}
+		return nil // the error may have come after the last step
+	}
+	if world.Rank() == 2 && s.next == 4 && !s.failed {
+		s.failed = true
+		return errors.New("a node of the mesh is inside out")
+	}
+	sum := []float64{0}
+	if err := mpicx.Allreduce(world, s.x, sum, mpicx.Sum).Wait(ctx); err != nil {
+		return err
+	}
+	s.x[0] += sum[0]
+	s.saved.save(s.next, s.x)
+	s.next++
+	return nil
 }

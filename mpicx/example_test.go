@@ -161,8 +161,7 @@ func ExampleComm_Guard() {
 	// mpicx: communicator corrupted by rank 1: out of memory
 }
 
-// Collective operations are futures, too; MustWait throws the error, for Try to
-// take back.
+// Collective operations are futures, too; MustWait throws the error, for Try to take back.
 func ExampleAllreduce() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return world.Try(ctx, func(ctx context.Context) error {

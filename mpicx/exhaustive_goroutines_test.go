@@ -40,7 +40,9 @@ func (d deed) ends() bool { return d != waitsOutside && d != asks }
 
 // pairs has for each rank what its two goroutines do, and orders says when: goroutine k begins as
 // number begin[k] of all, and of its rank's, goroutine last[rank] is the last to return.
-type pairs [][2]deed
+type pairs []pair
+
+type pair [2]deed
 
 type orders struct{ begin, last []int }
 
@@ -121,35 +123,41 @@ func (p pairs) play(t *testing.T, backend string, o orders) {
 		me := world.Rank()
 		seen := make([]error, 2, 3)
 		err := world.TryAll(ctx, func(ctx context.Context) error {
-			g, ctx := errgroup.WithContext(ctx)
-			for k, d := range p[me] {
-				g.Go(func() error {
-					time.Sleep(time.Duration(o.begin[2*me+k]) * 100 * time.Microsecond)
-					var err error
-					seen[k], err = d.do(ctx, world, k)
-					if o.last[me] == k && d != raises {
-						time.Sleep(time.Millisecond)
-					}
-					return err
-				})
-			}
-			err := g.Wait()
+			err := p[me].play(ctx, world, o.begin[2*me:], o.last[me], seen)
 			own[me] = err == errClose
 			return err
 		})
 		told[me] = append(seen, err)
 		for range 2 { // nobody is a round apart
 			err := world.TryAll(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })
-			if err != nil {
-				return fmt.Errorf("the next TryAll returns %w", err)
-			}
+			mpicx.Throw(explain(err, "the next TryAll"))
 		}
 		return exchange(ctx, world, 1)
 	}, hook.Backend[mpicx.Option](backend))
 	what := fmt.Sprintf("%v, in the order %v, last %v", p, o.begin, o.last)
 	require.False(t, t.Failed(), what)
+	p.judge(t, told, own, what)
+}
+
+// play has one rank's goroutines do their deeds, and returns what their group does.
+func (p pair) play(ctx context.Context, world *mpicx.Comm, begin []int, last int, seen []error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for k, d := range p {
+		g.Go(func() (err error) {
+			time.Sleep(time.Duration(begin[k]) * 100 * time.Microsecond)
+			if seen[k], err = d.do(ctx, world, k); last == k && d != raises {
+				time.Sleep(time.Millisecond)
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// judge checks what all ranks were told.
+func (p pairs) judge(t *testing.T, told [][]error, own []bool, what string) {
 	var first []string
-	for r := range n {
+	for r := range p {
 		for _, err := range slices.Backward(told[r]) {
 			if err == nil { // it was no operation
 				continue

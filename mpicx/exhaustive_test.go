@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/buildtags"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -35,20 +32,15 @@ type seen struct {
 type raised struct{ Rank, Place int }
 
 func (s *seen) add(from *subject) {
+	s.Died = from.dead
 	for _, e := range from.raised {
 		s.Raised = append(s.Raised, raised{e.rank, e.place})
 	}
-	s.Died = from.dead
 	for _, v := range from.verdicts {
 		s.Verdicts = append(s.Verdicts, v.Failures)
-		for _, f := range v.Failures {
-			if f.Rank != from.world.Rank() {
-				continue
-			}
-			for _, e := range from.raised {
-				if e.ErrorCode() == f.Code && !errors.Is(v, e) { // the origin finds the very cause
-					s.Lost++
-				}
+		for f, e := range product(v.Failures, from.raised) {
+			if f.Rank == from.world.Rank() && e.ErrorCode() == f.Code && !errors.Is(v, e) { // the origin finds the very cause
+				s.Lost++
 			}
 		}
 	}
@@ -88,49 +80,48 @@ func judge(t *testing.T, faults [][places]fault, ranks []seen) {
 		}
 		for i, failures := range s.Verdicts {
 			require.Equal(t, texts(verdicts[i]), texts(failures), "verdict %d of rank %d and %d, faults %v", i, r, longest, faults)
-			for _, f := range failures {
-				e := raised{f.Rank, f.Code - 100}
-				require.Contains(t, count, e)
-				require.Equal(t, (&placeError{e.Rank, e.Place}).Error(), f.Message)
-				require.Contains(t, f.Origin, "_test.go:")
-				if r == longest {
-					count[e]++
-				}
-			}
 		}
 	}
-	first := ranks[living[0]]
-	for _, r := range living {
-		s := ranks[r]
-		require.Equal(t, corrupt, s.Corrupted, "rank %d, faults %v", r, faults)
-		if !corrupt {
-			continue
-		}
-		require.Equal(t, texts(first.Unwinders), texts(s.Unwinders), "rank %d and %d, faults %v", r, living[0], faults)
-		require.Equal(t, first.Dead, s.Dead, "rank %d and %d, faults %v", r, living[0], faults)
-		require.NotEmpty(t, len(s.Unwinders)+len(s.Dead))
-		require.Subset(t, dead, s.Dead)
-		require.Equal(t, first.Shrunk, s.Shrunk, "size after Shrink, faults %v", faults)
-		if len(s.Unwinders) == 0 {
-			require.Equal(t, len(living), s.Shrunk, "all have died before anybody can shrink, faults %v", faults)
-		}
-		for _, f := range s.Unwinders {
-			require.True(t, ranks[f.Rank].Unwound, "rank %d unwound, says %v; faults %v", f.Rank, s.Unwinders, faults)
-		}
+	for _, f := range slices.Concat(verdicts...) {
+		e := raised{f.Rank, f.Code - 100}
+		require.Contains(t, count, e)
+		require.Equal(t, (&placeError{e.Rank, e.Place}).Error(), f.Message)
+		require.Contains(t, f.Origin, "_test.go:")
+		count[e]++
 	}
 	for e, times := range count {
-		if corrupt {
-			require.LessOrEqual(t, times, 1, "%v, faults %v", e, faults)
-		} else {
-			require.Equal(t, 1, times, "%v, faults %v", e, faults)
-		}
+		require.True(t, times == 1 || corrupt && times == 0, "%v, %d times, faults %v", e, times, faults)
 	}
+	for _, r := range living {
+		judgeCorruption(t, faults, ranks, ranks[r], ranks[living[0]], corrupt, dead)
+	}
+	if dead == nil {
+		judgeFirst(t, faults, verdicts, ranks[0].Unwinders)
+	}
+}
 
-	if dead != nil {
+// judgeCorruption checks what a living rank has seen of the end: what the first one has.
+func judgeCorruption(t *testing.T, faults [][places]fault, ranks []seen, s, first seen, corrupt bool, dead []int) {
+	require.Equal(t, corrupt, s.Corrupted, "faults %v", faults)
+	if !corrupt {
 		return
 	}
-	// Nobody can hear of another's error before place 0: all are in the first
-	// verdict (P2), with what others raise at later places before they hear of it.
+	require.Equal(t, texts(first.Unwinders), texts(s.Unwinders), "faults %v", faults)
+	require.Equal(t, first.Dead, s.Dead, "faults %v", faults)
+	require.NotEmpty(t, len(s.Unwinders)+len(s.Dead))
+	require.Subset(t, dead, s.Dead)
+	require.Equal(t, first.Shrunk, s.Shrunk, "size after Shrink, faults %v", faults)
+	if len(s.Unwinders) == 0 {
+		require.Equal(t, len(ranks)-len(dead), s.Shrunk, "all have died before anybody can shrink, faults %v", faults)
+	}
+	for _, f := range s.Unwinders {
+		require.True(t, ranks[f.Rank].Unwound, "rank %d unwound, says %v; faults %v", f.Rank, s.Unwinders, faults)
+	}
+}
+
+// judgeFirst checks the first verdict. Nobody can hear of another's error before place 0: all are
+// in it (P2), with what others raise at later places before they hear of it.
+func judgeFirst(t *testing.T, faults [][places]fault, verdicts [][]mpicx.Failure, unwinders []mpicx.Failure) {
 	var thrown, unwinding []int
 	later := false
 	for r, f := range faults {
@@ -147,7 +138,7 @@ func judge(t *testing.T, faults [][places]fault, ranks []seen) {
 	switch {
 	case len(unwinding) > 0:
 		require.Empty(t, verdicts, "a corruption wins (C2), faults %v", faults)
-		thrown, failures = unwinding, first.Unwinders
+		thrown, failures = unwinding, unwinders
 	case len(thrown) > 0 && len(verdicts) > 0:
 		failures = verdicts[0]
 	default:
@@ -206,14 +197,9 @@ func TestExhaustive(t *testing.T) {
 			if processes == nil {
 				t.Parallel()
 			}
-			for n := 1; n <= most && len(fitting(n)) > 0; n++ {
+			for _, n := range fitting(numbers(most, 1)...) {
 				for ranks, where := range product(numbers(1<<n-1, 1), indices(1<<places)) {
-					play(t, faultsOf(n, func(r, p int) fault {
-						if ranks>>r&1 == 0 || where>>p&1 == 0 {
-							return 0
-						}
-						return kind
-					}))
+					play(t, faultsOf(n, func(r, p int) fault { return kind * fault(ranks>>r&1*(where>>p&1)) }))
 				}
 			}
 		})
@@ -236,9 +222,8 @@ func oneFault(n, rank, place int, kind fault) [][places]fault {
 	return faults
 }
 
-// TestOneFault has one rank throw at one place, at every place of every rank, so
-// often that it finds what one order of events in thousands does:
-// go test -run TestOneFault -count 200.
+// TestOneFault has one rank throw at one place, at every place of every rank, so often that it
+// finds what one order of events in thousands does: go test -run TestOneFault -count 200.
 func TestOneFault(t *testing.T) {
 	for _, n := range fitting(2, 3, 4) {
 		for r, p := range product(indices(n), indices(places)) {
@@ -275,19 +260,12 @@ func TestLastOneStanding(t *testing.T) {
 			if turn == n-comm.Size() && turn < n-1 && step >= pauses[turn] {
 				mpicxtest.Die(world)
 			}
-			if err == nil {
-				continue
+			if err != nil {
+				mpicx.Throw(isA[*mpicx.CommCorruptedError](err))
+				comm, step = comm.Shrink().MustGet(ctx), 0
 			}
-			if !corrupted(err) {
-				return err
-			}
-			small := comm.Shrink().MustGet(ctx)
-			comm, step = small, 0
 		}
-		if turn != n-1 {
-			return fmt.Errorf("rank %d is left, expected %d", world.Rank(), order[n-1])
-		}
-		return exchange(ctx, comm, 0)
+		return first(same("who is left", order[n-1:], []int{world.Rank()}), exchange(ctx, comm, 0))
 	})
 }
 
@@ -327,177 +305,6 @@ func TestRandomFaults(t *testing.T) {
 	}
 }
 
-// A fault is what a rank does at a place of the program.
-type fault int
-
-const (
-	throwFault  fault = 1 + iota // throws an error
-	signalFault                  // calls SignalError
-	panicFault                   // these two unwind, and corrupt
-	goexitFault
-	dieFault // dies; only where the backend sees that
-)
-
-// places is how many places the program has where a fault can be.
-const places = 6
-
-// placeError is the error thrown at a place.
-type placeError struct{ rank, place int }
-
-func (e *placeError) Error() string {
-	return fmt.Sprintf("thrown at place %d of rank %d", e.place, e.rank)
-}
-
-func (e *placeError) ErrorCode() int { return 100 + e.place }
-
-// subject is one rank of the program, with its faults.
-type subject struct {
-	world    *mpicx.Comm
-	faults   [places]fault
-	raised   []*placeError // in order
-	verdicts []*mpicx.PropagatedError
-	dead     bool
-}
-
-// at is a place.
-func (s *subject) at(ctx context.Context, place int) {
-	for range rand.IntN(3) {
-		runtime.Gosched()
-	}
-	f := s.faults[place]
-	if f == 0 {
-		return
-	}
-	s.faults[place] = 0
-	e := &placeError{s.world.Rank(), place}
-	s.raised = append(s.raised, e)
-	switch f {
-	case throwFault:
-		mpicx.Throw(e)
-	case signalFault:
-		mpicx.Throw(s.world.Signal(ctx, e))
-	case panicFault:
-		panic(e)
-	case goexitFault:
-		runtime.Goexit()
-	case dieFault:
-		s.dead = true
-		mpicxtest.Die(s.world)
-	}
-}
-
-// level notes how a Try ended and says whether it succeeded.
-func (s *subject) level(err error) (ok bool, fatal error) {
-	if err == nil {
-		return true, nil
-	}
-	p, is := errors.AsType[*mpicx.PropagatedError](err)
-	if !is {
-		return false, err
-	}
-	s.verdicts = append(s.verdicts, p)
-	return false, nil
-}
-
-// program has point-to-point messages, collectives and Try blocks inside of one
-// another, each of which handles its errors and goes on. It repeats until all
-// ranks get through.
-func (s *subject) program(ctx context.Context) error {
-	for {
-		err := s.world.TryAll(ctx, func(ctx context.Context) error {
-			for _, inner := range s.inner() {
-				if _, fatal := s.level(s.world.TryAll(ctx, inner)); fatal != nil {
-					return fatal
-				}
-			}
-			s.at(ctx, 4)
-			s.world.Barrier().MustWait(ctx)
-			s.at(ctx, 5)
-			return nil
-		})
-		if ok, fatal := s.level(err); ok || fatal != nil {
-			return fatal
-		}
-	}
-}
-
-func corrupted(err error) bool {
-	_, is := errors.AsType[*mpicx.CommCorruptedError](err)
-	return is
-}
-
-// inner are the inner Try blocks.
-func (s *subject) inner() []func(context.Context) error {
-	n, me := s.world.Size(), s.world.Rank()
-	return []func(context.Context) error{
-		func(ctx context.Context) error { // a ring, in which messages wait for one another
-			s.at(ctx, 0)
-			got := []int{-1}
-			recv := mpicx.Recv(s.world, got, (me+n-1)%n, 1)
-			send := mpicx.Ssend(s.world, []int{me}, (me+1)%n, 1)
-			if _, err := recv.Get(ctx); err != nil {
-				return err
-			}
-			s.at(ctx, 1)
-			if got[0] != (me+n-1)%n {
-				return fmt.Errorf("rank %d: ring brought %d", me, got[0])
-			}
-			send.MustWait(ctx)
-			return nil
-		},
-		func(ctx context.Context) error {
-			s.at(ctx, 2)
-			sum := []int{0}
-			if err := mpicx.Allreduce(s.world, []int{1}, sum, mpicx.Sum).Wait(ctx); err != nil {
-				return err
-			}
-			if sum[0] != n {
-				return fmt.Errorf("rank %d: sum is %d", me, sum[0])
-			}
-			s.at(ctx, 3)
-			return nil
-		},
-	}
-}
-
-// exchange checks that every rank reaches every other, by messages short and
-// long, and all together; nothing from before may come.
-func exchange(ctx context.Context, c *mpicx.Comm, round int) error {
-	n, me := c.Size(), c.Rank()
-	value := func(from, to int) int { return 1000000*round + 1000*from + to }
-	for _, length := range []int{1, 1000} {
-		recv := make([][]int, n)
-		var waits []future.Waiter
-		for r := range n {
-			recv[r] = make([]int, length)
-			waits = append(waits, mpicx.Recv(c, recv[r], mpicx.AnySource, 100+r))
-		}
-		for r := range n {
-			waits = append(waits, mpicx.Send(c, slices.Repeat([]int{value(me, r)}, length), r, 100+me))
-		}
-		if err := future.WaitAll(ctx, waits...); err != nil {
-			return err
-		}
-		for r, got := range recv {
-			if err := want(fmt.Sprint("from rank ", r), got, func(int) int { return value(r, me) }); err != nil {
-				return err
-			}
-		}
-	}
-	all := make([]int, n)
-	if err := mpicx.Allgather(c, []int{me}, all).Wait(ctx); err != nil {
-		return err
-	}
-	if err := want("Allgather", all, func(r int) int { return r }); err != nil {
-		return err
-	}
-	done, err := mpicx.Recv(c, make([]int, 1), mpicx.AnySource, mpicx.AnyTag).Test()
-	if done || err != nil {
-		return fmt.Errorf("rank %d: a message of before is there still (%v)", me, err)
-	}
-	return c.Barrier().Wait(ctx)
-}
-
 // play runs the program with faults, on ranks × places, and checks all that is
 // determined. That it ends is checked by mpicxtest.Run.
 func play(t *testing.T, faults [][places]fault) {
@@ -522,29 +329,21 @@ func play(t *testing.T, faults [][places]fault) {
 		if how == nil && !corrupted(err) {
 			return fmt.Errorf("Guard returned %w", err)
 		}
-		var final error
-		for range 9 { // a rank that unwound may have errors of before to report
-			if final = world.Barrier().Wait(ctx); final == nil || corrupted(final) {
-				break
-			}
-		}
-		if again := world.Barrier().Wait(ctx); again != final {
-			return fmt.Errorf("it is final, but %v follows %v", again, final)
+		final := world.Barrier().Wait(ctx)
+		for isTold(final) { // a rank that unwound may have errors of before to report
+			final = world.Barrier().Wait(ctx)
 		}
 		c, is := errors.AsType[*mpicx.CommCorruptedError](final)
-		if !is {
-			return fmt.Errorf("got %v, expected it to be corrupted", final)
+		if again := world.Barrier().Wait(ctx); !is || again != final {
+			return fmt.Errorf("a corruption is final, but %v follows %v", again, final)
 		}
 		seen[me].Corrupted, seen[me].Unwinders, seen[me].Dead = true, c.Failures, c.Dead
 		if len(c.Failures) > 0 || len(c.Dead) == 0 {
 			return nil
 		}
-		small, err := world.Shrink().Get(ctx) // all who live are here
-		if err != nil {
-			return err
-		}
+		small := world.Shrink().MustGet(ctx) // all who live are here
 		seen[me].Shrunk = small.Size()
-		return allowed(exchange(ctx, small, 0), func(err error) bool { return err == nil || corrupted(err) })
+		return unlessCorrupted(exchange(ctx, small, 0))
 	})
 	require.False(t, t.Failed(), "faults of ranks × places: %v", faults)
 	judge(t, faults, gather(t, seen))

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,28 +16,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A reduction's function that would wait, or begins a collective operation, ends its
-// reduction with an error that says so: it holds up the goroutine that completes the
-// messages, whoever's that is.
+// A reduction's function that would wait, or begins a collective operation, ends its reduction with
+// an error that says so: it holds up the goroutine that completes the messages, whoever's that is.
 func TestReductionThatWaits(t *testing.T) {
-	type combine = func(a, b int) int
-	reductions := map[string]func(c *mpicx.Comm, op combine) future.Waiter{
-		"AllreduceFunc":  func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op) },
-		"ReduceFunc":     func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0) },
-		"ScanFunc":       func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ScanFunc(c, []int{1}, []int{0}, op) },
-		"ExscanFunc":     func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.ExscanFunc(c, []int{1}, []int{0}, op) },
-		"AllreduceValue": func(c *mpicx.Comm, op combine) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
-		"ReduceScatterFunc": func(c *mpicx.Comm, op combine) future.Waiter {
-			ones := slices.Repeat([]int{1}, c.Size())
-			return mpicx.ReduceScatterFunc(c, ones, []int{0}, ones, op)
-		},
-		"ReduceValue of strings": func(c *mpicx.Comm, op combine) future.Waiter {
-			return mpicx.ReduceValue(c, "", func(a, b string) string { return fmt.Sprint(op(1, 1)) }, c.Size()-1)
-		},
-		"AllreduceFunc of strings": func(c *mpicx.Comm, op combine) future.Waiter {
-			return mpicx.AllreduceFunc(c, []string{""}, make([]string, 1), func(a, b string) string { return fmt.Sprint(op(1, 1)) })
-		},
-	}
 	bg := context.Background()
 	type program struct {
 		call func(world *mpicx.Comm)
@@ -64,28 +45,59 @@ func TestReductionThatWaits(t *testing.T) {
 			programs[name] = program{begins, "its function begins " + name + " on world"}
 		}
 	}
-	for name, calls := range inOrder(programs) {
+	for name, program := range inOrder(programs) {
 		for op, reduce := range inOrder(reductions) {
-			t.Run(name+" in "+op, func(t *testing.T) {
-				mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-					err := world.Try(ctx, func(ctx context.Context) error {
-						f := reduce(world, func(a, b int) int {
-							calls.call(world)
-							return a + b
-						})
-						mpicx.Throw(f.Wait(ctx))
-						return world.Barrier().Wait(ctx)
-					})
-					mpicx.Throw(isA[*mpicx.PropagatedError](err))
-					require.ErrorContains(t, err, calls.want)
-					if own, is := errors.AsType[*mpicx.MPIError](err); is && calls.want != "bad element" {
-						require.Equal(t, strings.TrimSuffix(op, " of strings"), own.Op)
-					}
-					return nil
+			mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				err := world.Try(ctx, func(ctx context.Context) error {
+					f := reduce(world, func(a, b int) int { program.call(world); return a + b })
+					mpicx.Throw(f.Wait(ctx))
+					return world.Barrier().Wait(ctx)
 				})
+				mpicx.Throw(explain(isA[*mpicx.PropagatedError](err), "%s in %s", name, op))
+				require.ErrorContains(t, err, program.want, op)
+				if own, is := errors.AsType[*mpicx.MPIError](err); is && program.want != "bad element" {
+					require.Equal(t, strings.TrimSuffix(op, " of strings"), own.Op)
+				}
+				return nil
 			})
 		}
 	}
+}
+
+// A combiner is a function of a reduction.
+type combiner = func(a, b int) int
+
+// reductions are operations that call one.
+var reductions = map[string]func(c *mpicx.Comm, op combiner) future.Waiter{
+	"AllreduceFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
+	},
+	"ReduceFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0)
+	},
+	"ScanFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.ScanFunc(c, []int{1}, []int{0}, op)
+	},
+	"ExscanFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.ExscanFunc(c, []int{1}, []int{0}, op)
+	},
+	"AllreduceValue": func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
+	"ReduceValue":    func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ReduceValue(c, 1, op, 0) },
+	"ScanValue":      func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ScanValue(c, 1, op) },
+	"ExscanValue":    func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ExscanValue(c, 1, op) },
+	"ReduceScatterBlockFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.ReduceScatterBlockFunc(c, slices.Repeat([]int{1}, c.Size()), []int{0}, op)
+	},
+	"ReduceScatterFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
+		ones := slices.Repeat([]int{1}, c.Size())
+		return mpicx.ReduceScatterFunc(c, ones, []int{0}, ones, op)
+	},
+	"ReduceValue of strings": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.ReduceValue(c, "", func(a, b string) string { return fmt.Sprint(op(1, 1)) }, c.Size()-1)
+	},
+	"AllreduceFunc of strings": func(c *mpicx.Comm, op combiner) future.Waiter {
+		return mpicx.AllreduceFunc(c, []string{""}, make([]string, 1), func(a, b string) string { return fmt.Sprint(op(1, 1)) })
+	},
 }
 
 // deep calls fn with so many calls around it.
@@ -101,25 +113,20 @@ func deep(n int, fn func()) {
 func TestNilArguments(t *testing.T) {
 	oneProcess(t)
 	var none context.Context
-	nothing := func(context.Context) error { return errors.New("called") }
+	called := func(context.Context) error { return errors.New("called") }
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		for op, err := range map[string]error{
 			"Signal":      world.Signal(none, errors.New("some")),
 			"SignalError": world.SignalError(none, 1),
-			"Try":         world.Try(none, nothing),
-			"TryAll":      world.TryAll(none, nothing),
-			"Guard":       world.Guard(none, nothing),
+			"Try":         world.Try(none, called),
+			"TryAll":      world.TryAll(none, called),
+			"Guard":       world.Guard(none, called),
 			"Close":       world.Close(none),
-			"Run":         mpicx.Run(none, func(context.Context, *mpicx.Comm) error { return nil }),
+			"Run":         mpicx.Run(none, returns),
 		} {
 			mpicx.Throw(isMPIError(err, op, mpicx.ClassOther, "nil context"))
 		}
-		for op, err := range map[string]error{
-			"Try":    world.Try(ctx, nil),
-			"TryAll": world.TryAll(ctx, nil),
-			"Guard":  world.Guard(ctx, nil),
-			"Run":    mpicx.Run(ctx, nil),
-		} {
+		for op, err := range map[string]error{"Try": world.Try(ctx, nil), "TryAll": world.TryAll(ctx, nil), "Guard": world.Guard(ctx, nil), "Run": mpicx.Run(ctx, nil)} {
 			mpicx.Throw(isMPIError(err, op, mpicx.ClassOther, "nil function"))
 		}
 		mpicx.Throw(isMPIError(world.Signal(ctx, nil), "Signal", mpicx.ClassOther, "nil error"))
@@ -133,40 +140,34 @@ func TestNilArguments(t *testing.T) {
 // After its Run, a communicator has no peers: whatever uses it ends with an error that
 // says so, and so does what was pending.
 func TestAfterRun(t *testing.T) {
-	oneProcess(t)
+	oneProcess(t) // the job is over only with the process
 	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"returned":  func(ctx context.Context, world *mpicx.Comm) error { return nil },
+		"returned":  returns,
 		"corrupted": func(ctx context.Context, world *mpicx.Comm) error { return errors.New("no luck") },
 		"closed":    func(ctx context.Context, world *mpicx.Comm) error { return world.Close(ctx) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			if processes != nil {
-				t.Skip("the job is over only with the process")
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // for the test that fails
-			defer cancel()
+		synctest.Test(t, func(t *testing.T) {
 			const n = 3
-			var worlds, dups [n]*mpicx.Comm
+			var comms [n][]*mpicx.Comm
 			var pending [n]future.Waiter
-			_ = mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
-				r := world.Rank()
-				worlds[r], dups[r] = world, world.Dup().MustGet(ctx)
-				pending[r] = mpicx.Recv(dups[r], []int{0}, (r+1)%n, 5)
+			_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+				r, dup := world.Rank(), world.Dup().MustGet(ctx)
+				comms[r] = []*mpicx.Comm{world, dup}
+				pending[r] = mpicx.Recv(dup, []int{0}, (r+1)%n, 5)
 				world.Barrier().MustWait(ctx)
 				return program(ctx, world)
 			}, mpicx.WithRanks(n))
 			for r := range n {
-				for _, c := range []*mpicx.Comm{worlds[r], dups[r]} {
-					require.NoError(t, allSay(ctx, c, "is over"))
-					require.NoError(t, scopesSay(ctx, c, "is over"))
+				for _, c := range comms[r] {
+					require.NoError(t, allSay(t.Context(), c, "is over"))
+					require.NoError(t, scopesSay(t.Context(), c, "is over"))
 				}
-				err := pending[r].Wait(ctx)
+				err := pending[r].Wait(t.Context())
 				require.Error(t, err)
 				if name == "returned" && mpicx.Backend != "ulfm" {
 					require.NoError(t, isMPIError(err, "Recv", mpicx.ClassOther, fmt.Sprintf("rank %d has returned", (r+1)%n)))
 				}
 			}
-			require.NoError(t, ctx.Err())
 		})
 	}
 }

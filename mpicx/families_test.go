@@ -62,26 +62,6 @@ func TestD1Generations(t *testing.T) {
 	})
 }
 
-// A corrupted communicator corrupts those derived from it that have the rank
-// which unwound; the others report the error once and go on.
-func TestCorruptedFamilies(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
-		if world.Rank() == 1 {
-			settle()
-			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
-		}
-		err := mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-		mpicx.Throw(corruption(err, 1))
-		if world.Rank() < 2 {
-			return corruption(child.Barrier().Wait(ctx), 1)
-		}
-		mpicx.Throw(corruption(world.Barrier().Wait(ctx), 1))
-		return exchange(ctx, child, 0)
-	})
-}
-
 // An operation that creates a communicator, or agrees, is pending on a child. Its rank has
 // joined the parent's round, and then the child has an error. The operation ends with that
 // error before the parent's round is over, which may need more errors of the child (P8).
@@ -179,13 +159,7 @@ func TestClassesOnTheirWay(t *testing.T) {
 		} {
 			c := dup(ctx, world)
 			for _, scope := range []func(context.Context, func(context.Context) error) error{c.Try, c.TryAll, c.Guard} {
-				err := scope(ctx, fails(c, 1, test.fail()))
-				var failures []mpicx.Failure
-				if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-					failures = p.Failures
-				} else if k, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-					failures = k.Failures
-				}
+				failures, _ := failuresOf(scope(ctx, fails(c, 1, test.fail())))
 				if c.Rank() == 0 {
 					require.Len(t, failures, 1)
 					require.Equal(t, test.want, failures[0].Code)
@@ -194,45 +168,4 @@ func TestClassesOnTheirWay(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// P8, D1: the context of a Try ends by an error of its communicator, or of one from which that is derived, however
-// far, at a rank that computes: when the error comes, at the beginning if it came before, and at the end of a Guard
-// inside if it came within that.
-func TestErrorEndsTheContextOfTry(t *testing.T) {
-	oneProcess(t)
-	fakeTime(t)
-	for name, test := range map[string]struct {
-		depth  int  // of the Try's communicator
-		before bool // the Try begins after the error has come
-		guard  bool // the error comes while a Guard inside is running
-	}{
-		"of the parent": {1, false, false}, "of its parent": {2, false, false}, "of the parent of that": {3, false, false},
-		"before": {0, true, false}, "of the parent, before": {1, true, false}, "within a Guard": {0, false, true},
-	} {
-		computes := func(ctx context.Context, c *mpicx.Comm) error {
-			if test.guard {
-				mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); settle(); return nil }))
-			}
-			<-ctx.Done() // computes until somebody tells it
-			return ctx.Err()
-		}
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				c := world
-				for range test.depth {
-					c = c.Dup().MustGet(ctx)
-				}
-				if world.Rank() == 0 {
-					settle() // until the others have what they need
-					return propagated(world.SignalError(ctx, 7), 7)
-				}
-				if test.before { // they compute while the error comes
-					settle()
-					settle()
-				}
-				return propagated(c.Try(ctx, func(ctx context.Context) error { return computes(ctx, c) }), 7)
-			})
-		})
-	}
 }

@@ -16,20 +16,10 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
-	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // A scope is Try, TryAll or Guard.
 type scope = func(c *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error
-
-// caught is a function for an error group that may throw.
-func caught(fn func()) func() error {
-	return func() (err error) {
-		defer future.Catch(&err)
-		fn()
-		return nil
-	}
-}
 
 // C3: a panic, also in a goroutine of an error group, continues with its own stack where the group's
 // error is returned. Peers get a corruption, and Run returns the panic.
@@ -44,7 +34,11 @@ func TestPanicGoesOn(t *testing.T) {
 	}
 	grouped := func(ctx context.Context, world *mpicx.Comm) error {
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(caught(func() { mpicx.Throw(alone(ctx, world)) }))
+		g.Go(func() (err error) {
+			defer future.Catch(&err)
+			mpicx.Throw(alone(ctx, world))
+			return nil
+		})
 		return g.Wait()
 	}
 	in := func(scope scope, fn program) program {
@@ -90,16 +84,12 @@ func explode() { panic("boom") }
 func TestGoroutineIsInAScope(t *testing.T) {
 	oneProcess(t)
 	none := func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
-	for outer, around := range map[string]scope{"Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
-		for inner, inside := range map[string]scope{"no scope": none, "Try": (*mpicx.Comm).Try, "Guard": (*mpicx.Comm).Guard} {
-			// Which goroutine begins first, or a second after the other.
-			for sibling, delays := range product([]bool{false, true}, [][2]time.Duration{{1, 0}, {0, 1}, {0, 2 * time.Second}}) {
-				t.Run(fmt.Sprintf("%s in %s, sibling %v, delays %v", inner, outer, sibling, delays), func(t *testing.T) {
-					onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error {
-						return inAScope(ctx, world, around, inside, sibling, delays)
-					})
-				})
-			}
+	// Which goroutine begins first, or a second after the other.
+	for sibling, delays := range product([]bool{false, true}, [][2]time.Duration{{1, 0}, {0, 1}, {0, 2 * time.Second}}) {
+		for around, inside := range product([]scope{(*mpicx.Comm).Try, (*mpicx.Comm).Guard}, []scope{none, (*mpicx.Comm).Try, (*mpicx.Comm).Guard}) {
+			onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error {
+				return explain(inAScope(ctx, world, around, inside, sibling, delays), "sibling %v, delays %v", sibling, delays)
+			})
 		}
 	}
 }
@@ -114,10 +104,7 @@ func inAScope(ctx context.Context, world *mpicx.Comm, around, inside scope, sibl
 			return errors.New("lost")
 		}
 		var g errgroup.Group
-		g.Go(func() error {
-			time.Sleep(delays[0])
-			return a.Barrier().Wait(ctx)
-		})
+		g.Go(func() error { time.Sleep(delays[0]); return a.Barrier().Wait(ctx) })
 		g.Go(func() error {
 			time.Sleep(delays[1])
 			return inside(on, ctx, func(ctx context.Context) error { return mpicx.Recv(on, []int{0}, 0, 9).Wait(ctx) })
@@ -135,24 +122,17 @@ func inAScope(ctx context.Context, world *mpicx.Comm, around, inside scope, sibl
 // A goroutine that has outlived its Try gets the error that has ended its operation, however late it asks and
 // whatever has ended its context. It takes no error of a later Try, which would leave its rank a Try behind.
 func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
-	const rounds = 3000
 	over := errors.New("the program has ended it")
 	waits := []func(context.Context, future.Waiter) error{
 		func(ctx context.Context, f future.Waiter) error { return f.Wait(ctx) },
 		func(ctx context.Context, f future.Waiter) error { _, err := future.WaitAny(ctx, f); return err },
 		func(ctx context.Context, f future.Waiter) error { return future.WaitAll(ctx, f) },
 		func(_ context.Context, f future.Waiter) error {
-			for {
-				if done, err := f.Test(); done || err != nil {
-					return err
-				}
-				runtime.Gosched()
-			}
+			return yielding(func() error { _, err := f.Test(); return err })
 		},
 	}
 	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		before := ""
-		for k := range rounds {
+		for k := range 3000 {
 			ctx, end := context.WithCancelCause(ctx)
 			told := make(chan error, 1)
 			err := world.TryAll(ctx, func(context.Context) error {
@@ -164,48 +144,43 @@ func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
 				return nil
 			})
 			end(over)
-			own := <-told
-			if v, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || own.Error() != v.Error() || own.Error() == before {
-				return fmt.Errorf("round %d: TryAll returned %v, the listener's Wait %v", k, err, own)
-			}
-			before = own.Error()
+			require.ErrorContains(t, err, fmt.Sprint("error ", k))
+			require.EqualError(t, <-told, err.Error(), "the listener's Wait")
 		}
 		return nil
 	})
+}
+
+// yielding asks until there is an error, while others go on.
+func yielding(ask func() error) error {
+	for k := 1; ; k++ {
+		if err := ask(); err != nil {
+			return err
+		}
+		if k%20 == 0 {
+			runtime.Gosched()
+		}
+	}
 }
 
 // A rank that looks for errors until it has one has consented to no other (P2): what it raises next is in the same
 // verdict as what others do.
 func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 	oneProcess(t)
-	const rounds = 300
-	for name, look := range map[string]func(*mpicx.Comm, *future.Future[mpicx.Status]) error{
-		"Err":  func(c *mpicx.Comm, _ *future.Future[mpicx.Status]) error { return c.Err() },
-		"Test": func(_ *mpicx.Comm, f *future.Future[mpicx.Status]) error { _, err := f.Test(); return err },
-	} {
-		until := func(world *mpicx.Comm) error {
-			never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
-			for {
-				for range 20 {
-					mpicx.Throw(look(world, never))
+	for _, name := range []string{"Err", "Test"} {
+		runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+			for k := range 300 {
+				never := mpicx.Recv(world, []int{0}, world.Rank(), 0)
+				look := map[string]func() error{"Err": world.Err, "Test": func() error { _, err := never.Test(); return err }}[name]
+				scope := func(context.Context) error { return yielding(look) }
+				if world.Rank() == k%4 {
+					scope = func(context.Context) error { return errors.New("one") }
 				}
-				runtime.Gosched()
+				_ = world.TryAll(ctx, scope)
+				err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
+				mpicx.Throw(explain(failedAt(err, indices(4)...), "%s, round %d", name, k))
 			}
-		}
-		t.Run(name, func(t *testing.T) {
-			runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				for k := range rounds {
-					_ = world.TryAll(ctx, func(context.Context) error {
-						if world.Rank() == k%world.Size() {
-							return errors.New("one")
-						}
-						return until(world)
-					})
-					err := world.TryAll(ctx, func(context.Context) error { return errors.New("all") })
-					mpicx.Throw(explain(failedAt(err, indices(4)...), "round %d", k))
-				}
-				return nil
-			})
+			return nil
 		})
 	}
 }
@@ -213,8 +188,7 @@ func TestWhoLooksHasConsentedToWhatItIsTold(t *testing.T) {
 // A rank that signals in a Try while another rank revokes the communicator gets ErrRevoked, or its own error if
 // that came first. That an ancestor is revoked does not concern it.
 func TestSignalMeetsRevocation(t *testing.T) {
-	oneProcess(t)
-	mpicxtest.RunWith(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+	inBubble(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		for k := range 5000 {
 			parent := world.Dup().MustGet(ctx)
@@ -230,12 +204,10 @@ func TestSignalMeetsRevocation(t *testing.T) {
 					told = c.SignalError(ctx, 7)
 					return told
 				})
-				v, ok := errors.AsType[*mpicx.PropagatedError](told)
-				if own := ok && v.Failures[0].Code == 7; !own && (c != parent || !errors.Is(told, mpicx.ErrRevoked)) {
-					return fmt.Errorf("round %d: SignalError returned %v", k, told)
-				}
+				own := propagated(told, 7) == nil
+				require.True(t, own || c == parent && errors.Is(told, mpicx.ErrRevoked), "round %d: %v", k, told)
 			}
-			mpicx.Throw(world.Barrier().Wait(ctx))
+			world.Barrier().MustWait(ctx)
 		}
 		return nil
 	}, hook.Backend[mpicx.Option]("ulfm"))
@@ -243,7 +215,6 @@ func TestSignalMeetsRevocation(t *testing.T) {
 
 // A Guard that a peer's corruption has ended returns the corruption with the error that its function returned.
 func TestGuardKeepsItsOwnError(t *testing.T) {
-	own := errors.New("close failed")
 	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		c := world.Dup().MustGet(ctx)
 		err := c.Guard(ctx, func(ctx context.Context) error {
@@ -251,12 +222,12 @@ func TestGuardKeepsItsOwnError(t *testing.T) {
 				return errors.New("disk full")
 			}
 			_ = c.Barrier().Wait(ctx) // until the corruption is known
-			return own
+			return errClose
 		})
 		if world.Rank() == 0 {
 			return nil
 		}
-		mpicx.Throw(expect(err, own))
+		mpicx.Throw(expect(err, errClose))
 		k, _ := errors.AsType[*mpicx.CommCorruptedError](err)
 		return corruption(k, 0)
 	})
@@ -269,15 +240,11 @@ func TestTryThatBeginsLate(t *testing.T) {
 		var inside context.Context
 		first := world.TryAll(ctx, func(ctx context.Context) error {
 			inside = ctx
-			if world.Rank() == 0 {
-				return errors.New("disk full")
-			}
-			return world.Barrier().Wait(ctx)
+			return fails(world, 0, errors.New("disk full"))(ctx)
 		})
-		for name, scope := range map[string]scope{"Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll, "Guard": (*mpicx.Comm).Guard} {
-			if err := scope(world, inside, func(context.Context) error { panic("called") }); err == nil || err.Error() != first.Error() {
-				return fmt.Errorf("%s returned %w, expected %v", name, err, first)
-			}
+		for _, scope := range []scope{(*mpicx.Comm).Try, (*mpicx.Comm).TryAll, (*mpicx.Comm).Guard} {
+			err := scope(world, inside, func(context.Context) error { panic("called") })
+			require.EqualError(t, err, first.Error())
 		}
 		return world.TryAll(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })
 	})
@@ -293,19 +260,10 @@ func TestTryAllEndsWithItsCount(t *testing.T) {
 				listened := make(chan error, 1)
 				recv := mpicx.Recv(world, []int{0}, world.Rank(), 0)
 				go func() { listened <- recv.Wait(ctx) }()
-				if err := world.TryAll(ctx, func(context.Context) error { return nil }); err != nil {
-					return fmt.Errorf("round %d: TryAll returned %w", k, err)
-				}
-				err := world.Try(ctx, func(ctx context.Context) error {
-					if world.Rank() == k%4 {
-						return fmt.Errorf("error %d", k)
-					}
-					return world.Barrier().Wait(ctx)
-				})
-				p, ok := errors.AsType[*mpicx.PropagatedError](err)
-				if own := <-listened; !ok || p.Failures[0].Message != fmt.Sprint("error ", k) || own.Error() != err.Error() {
-					return fmt.Errorf("round %d: Try returned %w, the listener's Wait %v", k, err, own)
-				}
+				mpicx.Throw(world.TryAll(ctx, succeeds))
+				err := world.Try(ctx, fails(world, k%4, fmt.Errorf("error %d", k)))
+				mpicx.Throw(messagesAre(err, fmt.Sprint("error ", k)))
+				require.EqualError(t, <-listened, err.Error(), "round %d", k)
 			}
 			return nil
 		})

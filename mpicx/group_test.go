@@ -30,28 +30,18 @@ func (s subset) check(t *testing.T, world *mpicx.Group, what string) {
 	require.Equal(t, slices.Index(s.ranks, 2), s.group.Rank(), what)
 }
 
-func indices(n int) []int {
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
-}
+func indices(n int) []int { return numbers(n, 0) }
 
 // Random arithmetic of groups is that of lists without doubles.
 func TestGroupArithmetic(t *testing.T) {
 	oneProcess(t)
 	rnd := seeded(t)
-	const n = 7
-	mpicxtest.Run(t, n, func(ctx context.Context, comm *mpicx.Comm) error {
+	mpicxtest.Run(t, 7, func(ctx context.Context, comm *mpicx.Comm) error {
 		if comm.Rank() != 2 {
 			return nil
 		}
 		world := comm.Group()
-		known := []subset{{world, indices(n)}, {nil, nil}}
-		without := func(a, b []int) []int {
-			return slices.DeleteFunc(slices.Clone(a), func(r int) bool { return slices.Contains(b, r) })
-		}
+		known := []subset{{world, indices(7)}, {nil, nil}}
 		for range 3000 {
 			a, b := known[rnd.IntN(len(known))], known[rnd.IntN(len(known))]
 			picked := rnd.Perm(len(a.ranks))[:rnd.IntN(len(a.ranks)+1)]
@@ -59,27 +49,16 @@ func TestGroupArithmetic(t *testing.T) {
 			for i, p := range picked {
 				ranks[i] = a.ranks[p]
 			}
-			op := rnd.IntN(5)
-			s := [...]func() subset{
-				func() subset {
-					return subset{a.group.Union(b.group), slices.Concat(a.ranks, without(b.ranks, a.ranks))}
-				},
-				func() subset {
-					return subset{a.group.Intersection(b.group), without(a.ranks, without(a.ranks, b.ranks))}
-				},
-				func() subset { return subset{a.group.Difference(b.group), without(a.ranks, b.ranks)} },
-				func() subset { return subset{a.group.Incl(picked...), ranks} },
-				func() subset { return subset{a.group.Excl(picked...), without(a.ranks, ranks)} },
-			}[op]()
-			what := fmt.Sprint(op, a.ranks, b.ranks, picked)
+			what := fmt.Sprint(a.ranks, b.ranks, picked)
+			s := []subset{
+				{a.group.Union(b.group), slices.Concat(a.ranks, without(b.ranks, a.ranks))},
+				{a.group.Intersection(b.group), without(a.ranks, without(a.ranks, b.ranks))},
+				{a.group.Difference(b.group), without(a.ranks, b.ranks)},
+				{a.group.Incl(picked...), ranks},
+				{a.group.Excl(picked...), without(a.ranks, ranks)},
+			}[rnd.IntN(5)]
 			s.check(t, world, what)
-			want := mpicx.Unequal
-			if slices.Equal(a.ranks, b.ranks) {
-				want = mpicx.Identical
-			} else if slices.Equal(slices.Sorted(slices.Values(a.ranks)), slices.Sorted(slices.Values(b.ranks))) {
-				want = mpicx.Similar
-			}
-			require.Equal(t, want, a.group.Compare(b.group), what)
+			require.Equal(t, likeness(a.ranks, b.ranks), a.group.Compare(b.group), what)
 			for i, r := range a.group.TranslateRanks(indices(len(a.ranks)), b.group) {
 				require.Equal(t, slices.Index(b.ranks, a.ranks[i]), r) // -1 is Undefined
 			}
@@ -91,6 +70,20 @@ func TestGroupArithmetic(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+func without(a, b []int) []int {
+	return slices.DeleteFunc(slices.Clone(a), func(r int) bool { return slices.Contains(b, r) })
+}
+
+func likeness(a, b []int) mpicx.Comparison {
+	switch {
+	case slices.Equal(a, b):
+		return mpicx.Identical
+	case slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))):
+		return mpicx.Similar
+	}
+	return mpicx.Unequal
 }
 
 func TestGroupRanges(t *testing.T) {
@@ -150,8 +143,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// Groups that are not the same at all their members are an error at all ranks, which
-// can go on.
+// Groups that are not the same at all their members are an error at all ranks, which can go on.
 func TestCreateDiffers(t *testing.T) {
 	oneProcess(t)
 	for what, ranks := range map[string][3][]int{
@@ -161,15 +153,12 @@ func TestCreateDiffers(t *testing.T) {
 		"one that has me":    {{0, 1}, {0, 1}, {0, 1, 2}},
 		"different for each": {{0, 1}, {1, 2}, {2, 0}},
 	} {
-		t.Run(what, func(t *testing.T) {
-			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				var g *mpicx.Group
-				if mine := ranks[world.Rank()]; mine != nil {
-					g = world.Group().Incl(mine...)
-				}
-				mpicx.Throw(isA[*mpicx.MPIError](world.Create(g).Wait(ctx)))
-				return exchange(ctx, world, 1)
-			})
+		runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			var g *mpicx.Group
+			if mine := ranks[world.Rank()]; mine != nil {
+				g = world.Group().Incl(mine...)
+			}
+			return first(explain(isA[*mpicx.MPIError](world.Create(g).Wait(ctx)), "%s", what), exchange(ctx, world, 1))
 		})
 	}
 }
@@ -227,30 +216,29 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 
 // The ranks on the same machine, on the world and on communicators derived from it.
 func TestSplitShared(t *testing.T) {
-	for backend, machines := range product([]string{"blackchannel", "ulfm"}, []int{1, 3, 7}) {
-		for _, n := range fitting(1, 4, 7) {
-			wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
+	for n, machines := range product(fitting(1, 4, 7), []int{1, 3, 7}) {
+		wrap := hook.Transport[mpicx.Option](func(t transport.Comm) transport.Comm { return &onMachines{Comm: t, machines: machines} })
+		for _, backend := range []string{"blackchannel", "ulfm"} {
 			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 				me := world.Rank()
-				// Ranks of the world that share c with me, by falling rank of c, where most have their number.
-				check := func(c *mpicx.Comm, in func(rank int) bool) {
-					shared := c.SplitShared(-c.Rank()).MustGet(ctx)
-					var want []int
-					for r := n - 1; r >= 0; r-- {
-						if in(r) && r%machines == me%machines {
-							want = append(want, r)
-						}
-					}
-					require.Equal(t, want, mpicx.AllgatherValue(shared, me).MustGet(ctx))
-					mpicx.Throw(shared.Close(ctx))
-				}
-				check(world, func(int) bool { return true })
 				half := world.Dup().MustGet(ctx).Split(me%2, me).MustGet(ctx)
-				check(half, func(rank int) bool { return rank%2 == me%2 })
-				return nil
+				return first(sharedIs(ctx, world, me, n, machines, 1), sharedIs(ctx, half, me, n, machines, 2))
 			}, mpicx.WithRanks(n), hook.Backend[mpicx.Option](backend), wrap), "%s, %d ranks on %d machines", backend, n, machines)
 		}
 	}
+}
+
+// sharedIs says that SplitShared gives the ranks of the world that share c with me and are on my
+// machine, by falling rank: c has every so many of the n.
+func sharedIs(ctx context.Context, c *mpicx.Comm, me, n, machines, every int) error {
+	shared := c.SplitShared(-c.Rank()).MustGet(ctx)
+	var want []int
+	for r := n - 1; r >= 0; r-- {
+		if r%every == me%every && r%machines == me%machines {
+			want = append(want, r)
+		}
+	}
+	return first(same("who shares", mpicx.AllgatherValue(shared, me).MustGet(ctx), want), shared.Close(ctx))
 }
 
 // Splits of n ranks in one process cost each rank space for itself, not for all n.

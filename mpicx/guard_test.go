@@ -3,15 +3,12 @@ package mpicx_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"runtime"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
@@ -24,28 +21,25 @@ import (
 // whether it has entered the Guard or not. An error that it has heard of before ends no Guard.
 func TestACorruptionEndsTheContextOfGuard(t *testing.T) {
 	oneProcess(t)
-	for n, who := range product([]int{2, 3, 4}, []int{0, 1}) {
-		for signals := range n {
-			runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-				err := world.Guard(ctx, func(ctx context.Context) error {
-					switch world.Rank() {
-					case who:
-						if signals != who {
-							time.Sleep(time.Second) // of the bubble: all have heard of the signal
-						}
-						return errors.New("it unwinds")
-					case signals:
-						return world.SignalError(ctx, 5)
-					}
-					<-ctx.Done()
-					return ctx.Err()
-				})
-				if world.Rank() != who && !corrupted(err) {
-					return fmt.Errorf("rank %d: got %w", world.Rank(), err)
+	for n, ranks := range product([]int{2, 3, 4}, [][2]int{{0, 0}, {0, 1}, {0, 2}, {0, 3}, {1, 0}, {1, 1}, {1, 2}, {1, 3}}) {
+		who, signals := ranks[0], ranks[1]%n
+		runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.Guard(ctx, func(ctx context.Context) error {
+				switch me := world.Rank(); {
+				case me == who && signals != who:
+					settle() // all have heard of the signal
+					fallthrough
+				case me == who:
+					return errors.New("it unwinds")
+				case me == signals:
+					return world.SignalError(ctx, 5)
 				}
-				return nil
+				<-ctx.Done()
+				return ctx.Err()
 			})
-		}
+			require.True(t, world.Rank() == who || corrupted(err), "%v", err)
+			return nil
+		})
 	}
 }
 
@@ -96,30 +90,23 @@ func (s *stopping) Handle(_ context.Context, r slog.Record) error {
 // No lock is held while a death is logged: meanwhile other goroutines of the rank acknowledge
 // it, and begin to receive (F1).
 func TestDeathIsLoggedWithoutLocks(t *testing.T) {
-	if processes != nil {
-		t.Skip("another process dies: nothing of this test is in it")
-	}
+	oneProcess(t)
 	log := &stopping{slog.DiscardHandler, make(chan struct{}), make(chan struct{})}
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if world.Rank() == 1 {
-			_ = mpicx.Recv(world, []int{0}, 0, 0).Wait(ctx)
+			mpicx.Recv(world, []int{0}, 0, 0).MustWait(ctx)
 			inject.Die(world)
 		}
-		_ = mpicx.Send(world, []int{0}, 1, 0).Wait(ctx)
+		mpicx.Send(world, []int{0}, 1, 0).MustWait(ctx)
 		before := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1)
 		<-log.reached
 		mpicx.Throw(expect(before.Wait(ctx), mpicx.ErrProcFailedPending))
 		during := mpicx.Recv(world, []int{0}, mpicx.AnySource, 2)
 		mpicx.Throw(expect(during.Wait(ctx), mpicx.ErrProcFailedPending))
-		if n := world.AckFailed(1); n != 1 {
-			return fmt.Errorf("%d deaths are acknowledged", n)
-		}
+		require.Equal(t, 1, world.AckFailed(1))
 		close(log.release)
-		for tag, f := range map[int]interface{ Wait(context.Context) error }{1: before, 2: during} {
-			mpicx.Throw(errors.Join(mpicx.Send(world, []int{1}, 0, tag).Wait(ctx), f.Wait(ctx)))
-		}
-		return nil
+		return future.WaitAll(ctx, mpicx.Send(world, []int{1}, 0, 1), before, mpicx.Send(world, []int{1}, 0, 2), during)
 	}, mpicx.WithRanks(2), mpicx.WithLogger(slog.New(log)), hook.Backend[mpicx.Option]("ulfm")))
 }
 
@@ -127,36 +114,31 @@ func TestDeathIsLoggedWithoutLocks(t *testing.T) {
 // other rank. From then on every operation on the communicator ends with the same error.
 func TestC1Guard(t *testing.T) {
 	own := &placeError{1, 1}
-	for name, test := range inOrder(map[string]struct {
+	for _, test := range []struct {
 		leave   func()
 		how     any // what goes on at rank 1
 		err     error
 		message string
 	}{
-		"panic":  {func() { panic("boom") }, "boom", nil, "panic: boom"},
-		"goexit": {runtime.Goexit, "Goexit", nil, mpicx.ErrGoexit.Error()},
-		"thrown": {func() { mpicx.Throw(own) }, nil, own, own.Error()},
-	}) {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 1 {
-					how, err := outcome(func() error {
-						return world.Guard(ctx, func(context.Context) error { test.leave(); return nil })
-					})
-					require.Equal(t, test.how, how)
-					require.ErrorIs(t, err, test.err)
-				}
-				first := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-				mpicx.Throw(corruption(first, 1))
-				require.Equal(t, test.message, first.(*mpicx.CommCorruptedError).Failures[0].Message)
-				for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), world.SplitShared(0), mpicx.AllgatherValue(world, 1)} {
-					require.Same(t, first, f.Wait(ctx), "operation %d", i)
-				}
-				for _, err := range []error{world.SignalError(ctx, 1), world.Err(), world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })} {
-					require.Same(t, first, err)
-				}
-				return world.Close(ctx)
-			})
+		{func() { panic("boom") }, "boom", nil, "panic: boom"},
+		{runtime.Goexit, "Goexit", nil, mpicx.ErrGoexit.Error()},
+		{func() { mpicx.Throw(own) }, nil, own, own.Error()},
+	} {
+		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				how, err := outcome(func() error { return world.Guard(ctx, func(context.Context) error { test.leave(); return nil }) })
+				require.Equal(t, test.how, how)
+				require.ErrorIs(t, err, test.err)
+			}
+			first := mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+			mpicx.Throw(corruption(first, 1, test.message))
+			for i, f := range []future.Waiter{mpicx.Send(world, []int{1}, 0, 1), world.Barrier(), world.Dup(), world.Split(0, 0), world.SplitShared(0), mpicx.AllgatherValue(world, 1)} {
+				require.Same(t, first, f.Wait(ctx), "operation %d", i)
+			}
+			for _, err := range []error{world.SignalError(ctx, 1), world.Err(), world.Try(ctx, func(ctx context.Context) error { return world.Barrier().Wait(ctx) })} {
+				require.Same(t, first, err)
+			}
+			return world.Close(ctx)
 		})
 	}
 }
@@ -164,34 +146,115 @@ func TestC1Guard(t *testing.T) {
 // If another rank corrupts the communicator, the others are not told of an error that a rank has
 // signalled in the same round. Run returns it.
 func TestC2OwnErrorIsNotLost(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			errLocal := errors.New("no convergence")
-			require.ErrorContains(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 2 {
-					time.Sleep(time.Second)
-					return errors.New("unwound")
-				}
-				err := world.Try(ctx, fails(world, 1, errLocal))
-				require.NoError(t, corruption(err, 2))
-				require.Equal(t, world.Rank() == 1, errors.Is(err, errLocal))
-				return err
-			}, mpicx.WithRanks(3), backend), "rank 1: no convergence\nrank 2: unwound\nranks 0, 1: mpicx: communicator corrupted by rank 2: unwound")
-		})
+	errLocal := errors.New("no convergence")
+	jobs(t, 3, func(err error) {
+		require.ErrorContains(t, err, "rank 1: no convergence\nrank 2: unwound\nranks 0, 1: mpicx: communicator corrupted by rank 2: unwound")
+	}, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 2 {
+			settle()
+			return errors.New("unwound")
+		}
+		err := world.Try(ctx, fails(world, 1, errLocal))
+		require.NoError(t, corruption(err, 2))
+		require.Equal(t, world.Rank() == 1, errors.Is(err, errLocal))
+		return err
 	})
 }
 
-// Run has the error of a rank that ended by runtime.Goexit.
-func TestRunTellsOfGoexit(t *testing.T) {
+// A context that ends because of an error of an outer scope's communicator, inside of a Guard on
+// another, says so by that error.
+func TestAnInternalErrorNeverLeaks(t *testing.T) {
 	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		require.ErrorIs(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 1 {
-				runtime.Goexit()
+	for rank := range 3 {
+		runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			child := dup(ctx, world)
+			inside := func(ctx context.Context) error {
+				short, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				if world.Rank() == rank {
+					return world.SignalError(short, 7)
+				}
+				err := child.Barrier().Wait(short)
+				require.NotErrorIs(t, err, context.Canceled)
+				require.True(t, isTold(err) || corrupted(err), "%v", err)
+				return err
+			}
+			_ = world.Try(ctx, func(ctx context.Context) error { return child.Guard(ctx, inside) })
+			return nil
+		})
+	}
+}
+
+// A verdict that a rank leaves by is no part of the next one, as far as types go: the
+// loop of the README does the same at all ranks.
+func TestAVerdictHidesTheOneBefore(t *testing.T) {
+	oneProcess(t)
+	cause := &placeError{1, 2}
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		left := world.Guard(ctx, func(ctx context.Context) error {
+			err := world.Try(ctx, fails(world, 1, cause))
+			return fails(world, 1, err)(ctx) // it gives up
+		})
+		if world.Rank() == 1 {
+			left = world.Barrier().Wait(ctx)
+			mpicx.Throw(expect(left, cause))
+		}
+		mpicx.Throw(isA[*mpicx.CommCorruptedError](left))
+		require.False(t, isTold(left), "the corruption is taken for what it was raised by: %v", left)
+		return nil
+	})
+}
+
+// A corruption that ends a Wait because it has ended the context of a Guard on an ancestor is final for the
+// communicator of that Wait, too (C4): an older ancestor's error is not told there any more.
+func TestFinalForWhoWaitedInAGuard(t *testing.T) {
+	oneProcess(t)
+	runBothTimes(t, 200, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		var first, second error
+		_ = world.TryAll(ctx, func(ctx context.Context) error {
+			parent := dup(ctx, world)
+			return parent.Guard(ctx, func(ctx context.Context) error {
+				child := dup(ctx, parent)
+				if world.Rank() == 0 {
+					return child.Guard(ctx, func(context.Context) error { return errors.New("diverged") })
+				}
+				short, cancel := context.WithTimeout(ctx, time.Hour)
+				defer cancel()
+				first = mpicx.Recv(child, []int{0}, 0, 1).Wait(short)
+				second = mpicx.Recv(child, []int{0}, 0, 1).Wait(ctx)
+				return second
+			})
+		})
+		if corrupted(first) {
+			mpicx.Throw(isA[*mpicx.CommCorruptedError](second))
+		}
+		return nil
+	})
+}
+
+// A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody
+// (C1). It returns that error, and not the end of its context, which would tell all ranks nothing.
+func TestGuardInsideATryThatHasAnError(t *testing.T) {
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		child := dup(ctx, world)
+		var inGuard error
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				return errors.New("disk full")
 			}
 			_ = world.Barrier().Wait(ctx)
-			return nil
-		}, mpicx.WithRanks(2), backend), mpicx.ErrGoexit)
+			inGuard = child.Guard(context.Background(), func(ctx context.Context) error {
+				<-ctx.Done() // rank 0 corrupts the world
+				return ctx.Err()
+			})
+			return inGuard
+		})
+		if world.Rank() == 0 {
+			_ = world.Guard(ctx, func(context.Context) error { return err })
+		} else {
+			require.NotErrorIs(t, inGuard, context.Canceled)
+			require.True(t, isTold(inGuard) || corrupted(inGuard), "%v", inGuard)
+		}
+		return nil
 	})
 }

@@ -13,7 +13,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,6 +80,26 @@ func run[T any](t *testing.T, n int, fn func(ctx context.Context, world *mpicx.C
 		t.FailNow()
 	}
 	return gather(t, all)
+}
+
+// succeeds is a function of a scope.
+func succeeds(context.Context) error { return nil }
+
+// returns is a program that does nothing.
+func returns(context.Context, *mpicx.Comm) error { return nil }
+
+// yield lets other goroutines run so many times.
+func yield(times int) {
+	for range times {
+		runtime.Gosched()
+	}
+}
+
+// untilError returns when the rank knows of an error.
+func untilError(c *mpicx.Comm) {
+	for c.Err() == nil {
+		runtime.Gosched()
+	}
 }
 
 // settle lets all other ranks go on until each is blocked or done: time is fake.
@@ -146,11 +168,11 @@ func isA[E error](err error) error {
 	return nil
 }
 
-// corruption says that err is the verdict of a corruption by this rank.
-func corruption(err error, rank int) error {
+// corruption says that err is a corruption by this rank, with this message if there is one.
+func corruption(err error, rank int, message ...string) error {
 	c, is := err.(*mpicx.CommCorruptedError)
-	if !is || c == nil || len(c.Failures) != 1 || c.Failures[0].Rank != rank {
-		return fmt.Errorf("got %v, expected a corruption by rank %d", err, rank)
+	if !is || c == nil || len(c.Failures) != 1 || c.Failures[0].Rank != rank || !strings.Contains(c.Failures[0].Message, strings.Join(message, "")) {
+		return fmt.Errorf("%s: got %v, expected a corruption by rank %d: %v", caller(2), err, rank, message)
 	}
 	return nil
 }
@@ -188,6 +210,20 @@ func runBothTimes(t *testing.T, times, n int, fn func(ctx context.Context, world
 			inBubble(t, n, fn, backend)
 		}
 	})
+}
+
+// jobs runs fn as a job with each backend, in a bubble, and has what Run returns checked.
+func jobs(t *testing.T, n int, check func(err error), fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) { check(mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(n), backend)...)) })
+	})
+}
+
+// asBoth runs fn at goroutine ranks, and at processes.
+func asBoth(t *testing.T, n int, fn func(ctx context.Context, world *mpicx.Comm) error) {
+	t.Run("goroutines", func(t *testing.T) { mpicxtest.Run(t, n, fn) })
+	t.Run("processes", func(t *testing.T) { mpicxtest.RunProcesses(t, n, fn) })
 }
 
 // inBubble is mpicxtest.RunWith, which finds a deadlock at once, for tests of all ranks in one process.
@@ -246,8 +282,7 @@ func product[A, B any](as []A, bs []B) iter.Seq2[A, B] {
 	}
 }
 
-// dup returns a duplicate of world that all ranks have: no error finds one of them in
-// Dup any more.
+// dup returns a duplicate of world that all ranks have: no error finds one of them in Dup any more.
 func dup(ctx context.Context, world *mpicx.Comm) (child *mpicx.Comm) {
 	err := world.TryAll(ctx, func(ctx context.Context) (err error) {
 		child, err = world.Dup().Get(ctx)
@@ -264,13 +299,21 @@ func diagnosesTo(w io.Writer) mpicx.Option {
 
 // told is what all ranks are told alike.
 func told(err error) string {
-	if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok {
-		return fmt.Sprint("propagated ", p.Failures)
-	}
-	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); ok {
-		return fmt.Sprint("corrupted ", c.Failures)
+	if failures, corrupt := failuresOf(err); failures != nil {
+		return fmt.Sprint(corrupt, failures)
 	}
 	return fmt.Sprint(err)
+}
+
+// failuresOf returns those of a verdict.
+func failuresOf(err error) (failures []mpicx.Failure, corrupt bool) {
+	if c, is := errors.AsType[*mpicx.CommCorruptedError](err); is {
+		return c.Failures, true
+	}
+	if p, is := errors.AsType[*mpicx.PropagatedError](err); is {
+		failures = p.Failures
+	}
+	return failures, false
 }
 
 // errClose is an error of its own that a rank returns when an error of all has ended what it did.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -113,91 +112,84 @@ func TestIntercommSignals(t *testing.T) {
 // An error of a group's communicator, of the bridge or of the world, while CreateIntercomm is under
 // way or just before: all have the Intercomm, or all have an error; and then it can be made.
 func TestIntercommErrorsMeanwhile(t *testing.T) {
-	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		for on, by := range product([]string{"local", "bridge", "world"}, indices(5)) {
 			for after := range 12 {
-				made := make([]bool, 5)
-				inBubble(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-					local, bridge, remoteLeader := beside(ctx, world, 2)
-					c := map[string]*mpicx.Comm{"local": local, "bridge": bridge, "world": world}[on]
-					f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
-					for range after {
-						runtime.Gosched()
-					}
-					if world.Rank() == by {
-						mpicx.Throw(propagated(c.SignalError(ctx, 5), 5))
-					}
-					ic, err := f.Get(ctx)
-					for range 2 {
-						if err != nil {
-							ic, err = f.Get(ctx)
-						}
-					}
-					made[world.Rank()] = err == nil
-					if err == nil && on != "world" { // which interrupts it, too
-						return exchange(ctx, ic.Union(), 1)
-					}
-					return nil
-				}, backend)
-				if t.Failed() || slices.Contains(made, true) && slices.Contains(made, false) {
-					t.Fatalf("rank %d signals on %s after %d: %v", by, on, after, made)
-				}
+				errorMeanwhile(t, backend, on, by, after)
 			}
 		}
 	})
 }
 
+func errorMeanwhile(t *testing.T, backend mpicx.Option, on string, by, after int) {
+	made := make([]bool, 5)
+	inBubble(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+		local, bridge, remoteLeader := beside(ctx, world, 2)
+		c := map[string]*mpicx.Comm{"local": local, "bridge": bridge, "world": world}[on]
+		f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
+		yield(after)
+		if world.Rank() == by {
+			mpicx.Throw(propagated(c.SignalError(ctx, 5), 5))
+		}
+		ic, err := f.Get(ctx)
+		for range 2 {
+			if err != nil {
+				ic, err = f.Get(ctx)
+			}
+		}
+		made[world.Rank()] = err == nil
+		if err == nil && on != "world" { // which interrupts it, too
+			return exchange(ctx, ic.Union(), 1)
+		}
+		return nil
+	}, backend)
+	require.Len(t, slices.Compact(made), 1, "rank %d signals on %s after %d: %v", by, on, after, made)
+	require.False(t, t.Failed(), "rank %d signals on %s after %d", by, on, after)
+}
+
 // What is wrong is an error at all ranks.
 func TestIntercommRefused(t *testing.T) {
-	for what, create := range inOrder(map[string]func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm]{
-		"expected another of its 4 ranks": func(local, bridge *mpicx.Comm, _ int) *future.Future[*mpicx.Intercomm] {
-			return mpicx.CreateIntercomm(local, 0, bridge, bridge.Rank(), 3)
-		},
-		"no leader": func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
-			return mpicx.CreateIntercomm(local, 1-local.Rank(), bridge, remoteLeader, 3)
-		},
-		"nil communicator": func(local, _ *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
-			return mpicx.CreateIntercomm(local, 0, nil, remoteLeader, 3)
-		},
-		"expected 0 to 1": func(local, bridge *mpicx.Comm, remoteLeader int) *future.Future[*mpicx.Intercomm] {
-			return mpicx.CreateIntercomm(local, 2, bridge, remoteLeader, 3)
-		},
-	}) {
-		t.Run(what, func(t *testing.T) {
-			runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				err := create(beside(ctx, world, 2)).Wait(ctx)
-				require.ErrorContains(t, err, what)
-				return isA[*mpicx.MPIError](err)
-			})
-		})
-	}
+	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		local, bridge, remoteLeader := beside(ctx, world, 2)
+		for what, create := range inOrder(map[string]func() *future.Future[*mpicx.Intercomm]{
+			"expected another of its 4 ranks": func() *future.Future[*mpicx.Intercomm] {
+				return mpicx.CreateIntercomm(local, 0, bridge, bridge.Rank(), 3)
+			},
+			"no leader": func() *future.Future[*mpicx.Intercomm] {
+				return mpicx.CreateIntercomm(local, 1-local.Rank(), bridge, remoteLeader, 3)
+			},
+			"nil communicator": func() *future.Future[*mpicx.Intercomm] { return mpicx.CreateIntercomm(local, 0, nil, remoteLeader, 3) },
+			"expected 0 to 1": func() *future.Future[*mpicx.Intercomm] {
+				return mpicx.CreateIntercomm(local, 2, bridge, remoteLeader, 3)
+			},
+		}) {
+			err := create().Wait(ctx)
+			require.ErrorContains(t, err, what)
+			mpicx.Throw(isA[*mpicx.MPIError](err))
+		}
+		return world.Barrier().Wait(ctx)
+	})
 	require.Error(t, mpicx.CreateIntercomm(nil, 0, nil, 0, 0).Wait(t.Context()))
 }
 
 // A leader that has left Guard by an error, before its peers know, says so to the other group.
 func TestIntercommOfALeaderThatUnwinds(t *testing.T) {
-	oneProcess(t)
 	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 		refused := make(chan struct{})
 		inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			local, bridge, remoteLeader := beside(ctx, world, 2) // ranks 0 and 1; rank 2
-			if world.Rank() == 1 {
-				<-refused // until then the error of local is not resolved
-				return nil
-			}
-			if world.Rank() == 0 {
+			switch world.Rank() {
+			case 0:
 				_ = local.Guard(ctx, func(context.Context) error { return errors.New("rank 0 leaves") })
+				mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
+			case 2:
+				defer close(refused)
+				err := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3).Wait(ctx)
+				require.ErrorContains(t, err, "world.split1(0) has an error of its rank 0")
+				return isA[*mpicx.MPIError](err)
 			}
-			f := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 3)
-			if world.Rank() == 0 {
-				<-refused
-				return nil
-			}
-			defer close(refused)
-			err := f.Wait(ctx)
-			require.ErrorContains(t, err, "world.split1(0) has an error of its rank 0")
-			return isA[*mpicx.MPIError](err)
+			<-refused // until then the error of local is not resolved
+			return nil
 		}, backend)
 	})
 }

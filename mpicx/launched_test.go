@@ -32,8 +32,7 @@ func oneProcess(t *testing.T) {
 	}
 }
 
-// fakeTime skips a test in which time passes, or has to stand still until all ranks
-// are blocked.
+// fakeTime skips a test in which time passes, or has to stand still until all ranks are blocked.
 func fakeTime(t *testing.T) {
 	if processes != nil {
 		t.Skip("time is real here")

@@ -29,13 +29,8 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 		var before, after runtime.MemStats // of rank 0
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			goroutines := 0
-			all := make(map[int]*buffers)
-			for _, length := range []int{1, 100, 1000, 20_000} {
-				all[len(all)] = newBuffers(world.Size(), length)
-			}
 			for i := range rounds {
-				b := all[i/len(collectives)%len(all)]
-				mpicx.Throw(explain(b.interrupted(ctx, world, i), "round %d", i))
+				mpicx.Throw(explain(interrupted(ctx, world, i), "round %d", i))
 				if i == rounds/10 {
 					goroutines = runtime.NumGoroutine()
 				}
@@ -45,26 +40,30 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 				}
 			}
 			world.Barrier().MustWait(ctx)
-			return settled(func() error {
-				if requests, messages := world.Held(); requests+messages > 0 {
-					return fmt.Errorf("%d requests and %d messages are left", requests, messages)
-				}
-				if world.Rank() == 0 { // a leak does not go away; what is under way, also from tests before, does
-					runtime.GC()
-					runtime.ReadMemStats(&after)
-					if grown := int64(after.HeapObjects) - int64(before.HeapObjects); grown > int64(rounds) {
-						return fmt.Errorf("%d objects more after %d rounds", grown, rounds)
-					}
-				}
-				if now := runtime.NumGoroutine(); now > goroutines+2 {
-					return fmt.Errorf("%d goroutines, where there were %d", now, goroutines)
-				}
-				return nil
-			})
+			return settled(func() error { return leftBehind(world, goroutines, rounds, &before, &after) })
 		}, mpicx.WithRanks(n)))
 		require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(4<<20), "bytes that %d rounds have left", rounds)
 		require.Zero(t, mpicx.Underway(), "what the transport has")
 	}
+}
+
+// leftBehind says what there is more than before so many rounds. A leak does not go away; what is
+// under way, also from tests before, does.
+func leftBehind(world *mpicx.Comm, goroutines, rounds int, before, after *runtime.MemStats) error {
+	if requests, messages := world.Held(); requests+messages > 0 {
+		return fmt.Errorf("%d requests and %d messages are left", requests, messages)
+	}
+	if world.Rank() == 0 {
+		runtime.GC()
+		runtime.ReadMemStats(after)
+		if grown := int64(after.HeapObjects) - int64(before.HeapObjects); grown > int64(rounds) {
+			return fmt.Errorf("%d objects more after %d rounds", grown, rounds)
+		}
+	}
+	if now := runtime.NumGoroutine(); now > goroutines+2 {
+		return fmt.Errorf("%d goroutines, where there were %d", now, goroutines)
+	}
+	return nil
 }
 
 // settled calls check until it returns nil, or for a minute.
@@ -79,18 +78,20 @@ func settled(check func() error) (err error) {
 
 // interrupted has all ranks begin an operation between two and a collective one, and then a barrier;
 // but one signals an error in its place, which all get.
-func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
+func interrupted(ctx context.Context, world *mpicx.Comm, round int) error {
 	n, me := world.Size(), world.Rank()
 	signals := me == round/5%n
 	next, last := (me+1)%n, (me+n-1)%n
-	out, in := make([]float64, len(b.one)), make([]float64, len(b.one))
+	op, p := operations[costly[round%len(costly)]], newPart(world, n-1, []int{1, 100, 1000, 20_000}[round/len(costly)%4])
+	out, in := make([]int, p.length), make([]int, p.length)
+	send, recv := op.buffers(p)
 	mpicx.Send(world, out, next, 1) // of these some are matched
 	mpicx.Ssend(world, out, next, 3)
 	if round%2 == me%2 {
 		mpicx.Recv(world, in, last, 1)
 	}
 	if !signals || round%2 == 0 { // else nobody can have the result
-		collectives[round%len(collectives)].start(world, b, n-1)
+		op.begin(world, p, send, recv)
 	}
 	var err error
 	if signals {
@@ -98,8 +99,10 @@ func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int)
 	} else {
 		err = world.Barrier().Wait(ctx)
 	}
-	for _, buf := range [][]float64{out, in, b.one, b.result, b.all, b.spread} { // the library's no more
-		buf[round%len(buf)], buf[len(buf)-1] = 1, 1
+	for _, buf := range [][]int{out, in, send, recv} { // the library's no more
+		for i := range buf {
+			buf[i] = 1
+		}
 	}
 	return propagated(err, round)
 }
@@ -107,57 +110,30 @@ func (b *buffers) interrupted(ctx context.Context, world *mpicx.Comm, round int)
 // A rank has made a wrong call, and no Wait has reported that. Run ends the rank with the call's
 // error, and the rank that waits for its message learns why it does not come.
 func TestWrongCallThatNobodyWaitsFor(t *testing.T) {
-	oneProcess(t)
 	const reason = "mpicx: Send: rank 99 of world, expected 0 to 1 or ProcNull"
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		synctest.Test(t, func(t *testing.T) {
-			var peer error
-			err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				if world.Rank() == 0 {
-					mpicx.Send(world, []int{1}, 99, 5)
-					return nil
-				}
-				peer = mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx)
-				return nil
-			}, mpicx.WithRanks(2), backend)
-			require.NoError(t, classIs(err, mpicx.ClassRank))
-			require.ErrorContains(t, err, "nobody has waited for what ended with "+reason)
-			require.ErrorContains(t, peer, reason)
-		})
+	var peer error
+	jobs(t, 2, func(err error) {
+		require.NoError(t, classIs(err, mpicx.ClassRank))
+		require.ErrorContains(t, err, "nobody has waited for what ended with "+reason)
+		require.ErrorContains(t, peer, reason)
+	}, func(ctx context.Context, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Send(world, []int{1}, 99, 5)
+		} else {
+			peer = mpicx.Recv(world, []int{0}, 0, 5).Wait(ctx)
+		}
+		return nil
 	})
 }
 
-// Run does not report a wrong call if the program was told its error, or if an error of all ranks
-// excuses it.
-func TestWrongCallThatIsExcused(t *testing.T) {
-	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"waited for": func(ctx context.Context, world *mpicx.Comm) error {
-			if mpicx.Send(world, []int{1}, 99, 5).Wait(ctx) == nil {
-				return errors.New("no error")
-			}
-			return nil
-		},
-		"before an error": func(ctx context.Context, world *mpicx.Comm) error {
-			mpicx.Send(world, []int{1}, 99, 5)
-			_ = world.SignalError(ctx, 1)
-			return nil
-		},
-		"corrupted": func(ctx context.Context, world *mpicx.Comm) error {
-			mpicx.Send(world, []int{1}, 99, 5)
-			_ = world.Guard(ctx, func(context.Context) error { return errors.New("bad input") })
-			return nil
-		},
-		"to a rank that has returned": func(ctx context.Context, world *mpicx.Comm) error {
-			if world.Rank() == 0 {
-				mpicx.Ssend(world, []int{1}, 1, 5)
-			}
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onBackends(t, 2, func(ctx context.Context, _ string, world *mpicx.Comm) error { return program(ctx, world) })
-		})
-	}
+// Run does not report a send to a rank that has returned. TestExcused of mpicxtest has more.
+func TestSendToARankThatHasReturned(t *testing.T) {
+	onBackends(t, 2, func(_ context.Context, _ string, world *mpicx.Comm) error {
+		if world.Rank() == 0 {
+			mpicx.Ssend(world, []int{1}, 1, 5)
+		}
+		return nil
+	})
 }
 
 // An Instance has no function that could return the error: Finalize does.
@@ -172,91 +148,72 @@ func TestWrongCallBeforeFinalize(t *testing.T) {
 // Goroutines that outlive the function of their Try, and communicators that the function has made.
 func TestWhatOutlivesATry(t *testing.T) {
 	oneProcess(t)
-	own := errors.New("rank 1 fails")
-	fails := func(w *mpicx.Comm) error {
-		if w.Rank() == 1 {
-			return own
-		}
-		return nil
-	}
 	for name, program := range map[string]func(context.Context, *mpicx.Comm) error{
-		"the scope's end ends a Wait": func(ctx context.Context, w *mpicx.Comm) error {
-			ended := make(chan error, 2)
-			err := w.TryAll(ctx, func(ctx context.Context) error {
-				never := mpicx.Recv(w, []int{0}, w.Rank(), 9)
-				go func() { ended <- never.Wait(ctx) }()
-				go func() {
-					_, err := future.WaitAny(ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9))
-					ended <- err
-				}()
-				time.Sleep(time.Nanosecond) // until both wait
-				return nil
-			})
-			return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
-		},
-		"it takes no error from the next Try": func(ctx context.Context, w *mpicx.Comm) error {
-			var inside context.Context
-			var never *future.Future[mpicx.Status]
-			mpicx.Throw(w.TryAll(ctx, func(ctx context.Context) error {
-				inside, never = ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9)
-				return nil
-			}))
-			if w.Rank() == 1 {
-				return expect(w.TryAll(ctx, func(context.Context) error { return own }), own)
-			}
-			for w.Err() == nil {
-				time.Sleep(time.Nanosecond)
-			}
-			_ = never.Wait(inside)
-			if err := w.TryAll(ctx, func(context.Context) error { return nil }); err == nil {
-				return errors.New("a goroutine of the Try before has taken the error")
-			}
-			return nil
-		},
-		"Close waits for nobody": func(ctx context.Context, w *mpicx.Comm) error {
-			var closed error
-			err := w.TryAll(ctx, func(ctx context.Context) error {
-				d, err := w.Dup().Get(ctx)
-				if err != nil || w.Rank() == 1 {
-					return fails(w)
-				}
-				closed = d.Close(ctx)
-				return nil
-			})
-			mpicx.Throw(explain(closed, "Close"))
-			mpicx.Throw(failedAt(err, 1))
-			return nil
-		},
-		"an ancestor's error ends a Signal": func(ctx context.Context, w *mpicx.Comm) error {
-			err := w.TryAll(ctx, func(ctx context.Context) error {
-				if w.Rank() == 1 {
-					time.Sleep(time.Nanosecond) // until the others signal
-					return own
-				}
-				d := w.Dup().MustGet(ctx)
-				return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
-			})
-			mpicx.Throw(failedAt(err, 1))
-			return nil
-		},
-		"an ancestor's error comes out of a Guard that has another": func(ctx context.Context, w *mpicx.Comm) error {
-			d := w.Dup().MustGet(ctx)
-			err := d.Guard(ctx, func(ctx context.Context) error {
-				if w.Rank() == 1 {
-					time.Sleep(time.Nanosecond) // until the others wait
-					return w.Signal(ctx, own)
-				}
-				err := d.Barrier().Wait(ctx)
-				_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
-				return err
-			})
-			return isA[*mpicx.PropagatedError](err)
-		},
+		"the scope's end ends a Wait":          endsAWait,
+		"Close waits for nobody":               closesAlone,
+		"an ancestor's error ends a Signal":    endsASignal,
+		"an ancestor's error comes of a Guard": comesOfAGuard,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) { inBubble(t, 3, program, backend) })
-		})
+		t.Run(name, func(t *testing.T) { runBoth(t, 3, program) })
 	}
+}
+
+var errOfRank1 = errors.New("rank 1 fails")
+
+func endsAWait(ctx context.Context, w *mpicx.Comm) error {
+	ended := make(chan error, 2)
+	err := w.TryAll(ctx, func(ctx context.Context) error {
+		never := mpicx.Recv(w, []int{0}, w.Rank(), 9)
+		go func() { ended <- never.Wait(ctx) }()
+		go func() {
+			_, err := future.WaitAny(ctx, mpicx.Recv(w, []int{0}, w.Rank(), 9))
+			ended <- err
+		}()
+		time.Sleep(time.Nanosecond) // until both wait
+		return nil
+	})
+	return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
+}
+
+func closesAlone(ctx context.Context, w *mpicx.Comm) error {
+	var closed error
+	err := w.TryAll(ctx, func(ctx context.Context) error {
+		d, err := w.Dup().Get(ctx)
+		switch {
+		case w.Rank() == 1:
+			return errOfRank1
+		case err == nil:
+			closed = d.Close(ctx)
+		}
+		return err
+	})
+	return first(explain(closed, "Close"), failedAt(err, 1))
+}
+
+func endsASignal(ctx context.Context, w *mpicx.Comm) error {
+	err := w.TryAll(ctx, func(ctx context.Context) error {
+		if w.Rank() == 1 {
+			time.Sleep(time.Nanosecond) // until the others signal
+			return errOfRank1
+		}
+		d := w.Dup().MustGet(ctx)
+		return d.TryAll(ctx, func(ctx context.Context) error { return d.Signal(ctx, errors.New("of d")) })
+	})
+	return failedAt(err, 1)
+}
+
+func comesOfAGuard(ctx context.Context, w *mpicx.Comm) error {
+	d := w.Dup().MustGet(ctx)
+	err := d.Guard(ctx, func(ctx context.Context) error {
+		if w.Rank() == 1 {
+			time.Sleep(time.Nanosecond) // until the others wait
+			return w.Signal(ctx, errOfRank1)
+		}
+		err := d.Barrier().Wait(ctx)
+		_ = d.Barrier().Wait(ctx) // until rank 1 has left its Guard
+		return err
+	})
+	return isA[*mpicx.PropagatedError](err)
 }
 
 // Memory does not grow with the communicators that a job has made and closed, whatever the
@@ -293,56 +250,50 @@ func TestDupAndCloseAreFlat(t *testing.T) {
 // What a goroutine that outlives Run waits for ends at the latest with the job, whether it began before its rank's
 // function returned, before the job's end or after.
 func TestWhatOutlivesItsJob(t *testing.T) {
-	oneProcess(t)
-	own := errors.New("own")
-	signal := func(ctx context.Context, w *mpicx.Comm) error { return w.Signal(ctx, own) }
+	signal := func(ctx context.Context, w *mpicx.Comm) error { return w.Signal(ctx, errClose) }
 	for name, call := range map[string]func(context.Context, *mpicx.Comm) error{
 		"Signal": signal,
 		"Signal in a Try": func(ctx context.Context, w *mpicx.Comm) error {
 			return w.Try(ctx, func(ctx context.Context) error { return signal(ctx, w) })
 		},
 		"Agree":  func(ctx context.Context, w *mpicx.Comm) error { return w.Agree(1).Wait(ctx) },
-		"Dup":    func(ctx context.Context, w *mpicx.Comm) error { return first(w.Dup().Wait(ctx), own) },
-		"Shrink": func(ctx context.Context, w *mpicx.Comm) error { return first(w.Shrink().Wait(ctx), own) },
+		"Dup":    func(ctx context.Context, w *mpicx.Comm) error { return first(w.Dup().Wait(ctx), errClose) },
+		"Shrink": func(ctx context.Context, w *mpicx.Comm) error { return first(w.Shrink().Wait(ctx), errClose) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				synctest.Test(t, func(t *testing.T) {
-					for k := range 1000 {
-						outlivesItsJob(t, k%2, backend, call)
-					}
-				})
-			})
-		})
+		t.Run(name, func(t *testing.T) { outlivesItsJob(t, call) })
 	}
 }
 
-// outlivesItsJob has a goroutine of one rank make a call at about the time when the job ends.
-func outlivesItsJob(t *testing.T, rank int, backend mpicx.Option, call func(context.Context, *mpicx.Comm) error) {
-	t.Helper()
+// outlivesItsJob has goroutines make a call at about the time when the job ends.
+func outlivesItsJob(t *testing.T, call func(context.Context, *mpicx.Comm) error) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		synctest.Test(t, func(t *testing.T) {
+			for k := range 1000 {
+				callsLate(t, k%2, backend, call)
+			}
+		})
+	})
+}
+
+// callsLate has a goroutine of one rank do that.
+func callsLate(t *testing.T, rank int, backend mpicx.Option, call func(context.Context, *mpicx.Comm) error) {
 	told := make(chan error, 1)
 	_ = mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == rank {
 			go func() {
 				defer close(told)
-				hesitateMore()
+				yield(rand.IntN(30)) // which is about as long as a Run
 				ctx, end := context.WithTimeout(context.Background(), time.Hour)
 				defer end()
 				told <- call(ctx, world)
 			}()
 		}
-		hesitateMore()
+		yield(rand.IntN(30))
 		return nil
 	}, mpicx.WithRanks(2), backend)
 	if err, ok := <-told; ok { // the goroutine exits if its rank, which has returned, counts as dead
 		require.Error(t, err)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
-	}
-}
-
-// hesitateMore yields up to 30 times, which is about as long as a Run.
-func hesitateMore() {
-	for range rand.IntN(30) {
-		runtime.Gosched()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
@@ -121,47 +123,38 @@ func TestNeighborhoodArguments(t *testing.T) {
 		var noComm *mpicx.Comm
 		var noHalo *mpicx.Halo[int]
 		halo := mpicx.NewHalo[int](g, []int{2, 2}, 1, false).MustGet(ctx)
-		for _, test := range []struct {
-			f     interface{ Wait(context.Context) error }
-			op    string
-			class mpicx.Class
-			text  string
-		}{
-			{mpicx.NeighborAllgather(g, one, one), "NeighborAllgather", mpicx.ClassBuffer, "recv has 1 elements, expected 4"},
-			{mpicx.NeighborAllgatherv(g, one, four, four[:3]), "NeighborAllgatherv", mpicx.ClassCount, "3 recv counts, expected one for each of the 4 neighbours"},
-			{mpicx.NeighborAlltoall(g, make([]int, 6), four), "NeighborAlltoall", mpicx.ClassCount, "send has 6 elements, expected a multiple of the 4 destinations"},
-			{mpicx.NeighborAlltoall(g, four, make([]int, 5)), "NeighborAlltoall", mpicx.ClassCount, "recv has 5 elements, expected a multiple of the 4 sources"},
-			{mpicx.NeighborAlltoallv(g, one, []int{1, -1, 1, 0}, nil, four), "NeighborAlltoallv", mpicx.ClassCount, "send count -1 of neighbour 1"},
-			{mpicx.NeighborAlltoallv(g, nil, four, one, four), "NeighborAlltoallv", mpicx.ClassBuffer, "recv buffer has 1 elements, expected 0"},
-			{mpicx.NeighborAllgather[int](noCart, nil, nil), "NeighborAllgather", mpicx.ClassComm, "nil communicator"},
-			{mpicx.NeighborAlltoall[int](noGraph, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
-			{mpicx.NeighborAlltoall[int](nil, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
-			{noComm.Create(nil), "Create", mpicx.ClassComm, "nil communicator"},
-			{mpicx.CartCreate(nil, four, nil), "CartCreate", mpicx.ClassComm, "nil communicator"},
-			{mpicx.GraphCreate(nil, four, nil), "GraphCreate", mpicx.ClassComm, "nil communicator"},
-			{mpicx.NewHalo[int](nil, four, 1, false), "NewHalo", mpicx.ClassComm, "nil communicator"},
-			{noCart.Sub(), "CartSub", mpicx.ClassComm, "nil communicator"},
-			{noHalo.Start(nil), "Halo", mpicx.ClassComm, "nil communicator"},
-			{g.Create(world.Group().Incl(0, 1).Union(nil)), "Create", 0, ""},
-			{mpicx.CartCreate(world, []int{2, 0}, nil), "CartCreate", mpicx.ClassOther, "extent 0 of dimension 1"},
-			{mpicx.CartCreate(world, []int{2, 3}, nil), "CartCreate", mpicx.ClassOther, "extents [2 3], expected at most the 4 ranks of world"},
-			{mpicx.CartCreate(world, []int{2, 2}, []bool{true}), "CartCreate", mpicx.ClassOther, "1 periods, expected one for each of the 2 dimensions"},
-			{mpicx.GraphCreate(world, nil, []int{4}), "GraphCreate", mpicx.ClassRank, "neighbour 4 of world, expected 0 to 3"},
-			{g.Sub(true), "CartSub", mpicx.ClassOther, "1 values, expected one for each of the 2 dimensions"},
-			{mpicx.NewHalo[int](g, []int{2, 2}, 0, false), "NewHalo", mpicx.ClassOther, "width 0"},
-			{mpicx.NewHalo[int](g, []int{3, 2}, 3, false), "NewHalo", mpicx.ClassOther, "2 cells in dimension 1, expected the 3 layers of ghost cells or more"},
-			{mpicx.NewHalo[int](g, []int{1 << 30, 1 << 30}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [1073741824 1073741824] cells, expected ones that fit into memory"},
-			{mpicx.NewHalo[int](g, []int{3}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [3] cells, expected extents in each of the 2 dimensions"},
-			{mpicx.NewHalo[string](g, []int{2, 2}, 1, false), "NewHalo", mpicx.ClassType, "have pointers"},
-			{halo.Start(four), "Halo", mpicx.ClassBuffer, "block has 4 elements, expected 16"},
-			{mpicx.NewHalo[int](g, []int{2, 2 + g.Rank()%2*2}, 1, false), "", 0, ""},
-			{mpicx.NewHalo[int](g, []int{2 + g.Rank()%2, 2}, 1, false), "NewHalo", mpicx.ClassOther, "expected [" + fmt.Sprint(2+g.Rank()%2) + " 2] cells but for dimension 1"},
-			{mpicx.NewHalo[int](g, []int{2, 2}, 1, g.Rank() < 2), "NewHalo", mpicx.ClassOther, "corners"},
-		} {
-			if err := test.f.Wait(ctx); err != nil || test.text != "" {
-				mpicx.Throw(isMPIError(err, test.op, test.class, test.text))
-			}
-		}
+		mpicx.Throw(refused(ctx,
+			refusal{mpicx.NeighborAllgather(g, one, one), "NeighborAllgather", mpicx.ClassBuffer, "recv has 1 elements, expected 4"},
+			refusal{mpicx.NeighborAllgatherv(g, one, four, four[:3]), "NeighborAllgatherv", mpicx.ClassCount, "3 recv counts, expected one for each of the 4 neighbours"},
+			refusal{mpicx.NeighborAlltoall(g, make([]int, 6), four), "NeighborAlltoall", mpicx.ClassCount, "send has 6 elements, expected a multiple of the 4 destinations"},
+			refusal{mpicx.NeighborAlltoall(g, four, make([]int, 5)), "NeighborAlltoall", mpicx.ClassCount, "recv has 5 elements, expected a multiple of the 4 sources"},
+			refusal{mpicx.NeighborAlltoallv(g, one, []int{1, -1, 1, 0}, nil, four), "NeighborAlltoallv", mpicx.ClassCount, "send count -1 of neighbour 1"},
+			refusal{mpicx.NeighborAlltoallv(g, nil, four, one, four), "NeighborAlltoallv", mpicx.ClassBuffer, "recv buffer has 1 elements, expected 0"},
+			refusal{mpicx.NeighborAllgather[int](noCart, nil, nil), "NeighborAllgather", mpicx.ClassComm, "nil communicator"},
+			refusal{mpicx.NeighborAlltoall[int](noGraph, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
+			refusal{mpicx.NeighborAlltoall[int](nil, nil, nil), "NeighborAlltoall", mpicx.ClassComm, "nil communicator"},
+			refusal{noComm.Create(nil), "Create", mpicx.ClassComm, "nil communicator"},
+			refusal{mpicx.CartCreate(nil, four, nil), "CartCreate", mpicx.ClassComm, "nil communicator"},
+			refusal{mpicx.GraphCreate(nil, four, nil), "GraphCreate", mpicx.ClassComm, "nil communicator"},
+			refusal{mpicx.NewHalo[int](nil, four, 1, false), "NewHalo", mpicx.ClassComm, "nil communicator"},
+			refusal{noCart.Sub(), "CartSub", mpicx.ClassComm, "nil communicator"},
+			refusal{noHalo.Start(nil), "Halo", mpicx.ClassComm, "nil communicator"},
+			refusal{g.Create(world.Group().Incl(0, 1).Union(nil)), "Create", 0, ""},
+			refusal{mpicx.CartCreate(world, []int{2, 0}, nil), "CartCreate", mpicx.ClassOther, "extent 0 of dimension 1"},
+			refusal{mpicx.CartCreate(world, []int{2, 3}, nil), "CartCreate", mpicx.ClassOther, "extents [2 3], expected at most the 4 ranks of world"},
+			refusal{mpicx.CartCreate(world, []int{2, 2}, []bool{true}), "CartCreate", mpicx.ClassOther, "1 periods, expected one for each of the 2 dimensions"},
+			refusal{mpicx.GraphCreate(world, nil, []int{4}), "GraphCreate", mpicx.ClassRank, "neighbour 4 of world, expected 0 to 3"},
+			refusal{g.Sub(true), "CartSub", mpicx.ClassOther, "1 values, expected one for each of the 2 dimensions"},
+			refusal{mpicx.NewHalo[int](g, []int{2, 2}, 0, false), "NewHalo", mpicx.ClassOther, "width 0"},
+			refusal{mpicx.NewHalo[int](g, []int{3, 2}, 3, false), "NewHalo", mpicx.ClassOther, "2 cells in dimension 1, expected the 3 layers of ghost cells or more"},
+			refusal{mpicx.NewHalo[int](g, []int{1 << 30, 1 << 30}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [1073741824 1073741824] cells, expected ones that fit into memory"},
+			refusal{mpicx.NewHalo[int](g, []int{3}, 1, false), "NewHalo", mpicx.ClassOther, "blocks of [3] cells, expected extents in each of the 2 dimensions"},
+			refusal{mpicx.NewHalo[string](g, []int{2, 2}, 1, false), "NewHalo", mpicx.ClassType, "have pointers"},
+			refusal{halo.Start(four), "Halo", mpicx.ClassBuffer, "block has 4 elements, expected 16"},
+			refusal{mpicx.NewHalo[int](g, []int{2, 2 + g.Rank()%2*2}, 1, false), "", 0, ""},
+			refusal{mpicx.NewHalo[int](g, []int{2 + g.Rank()%2, 2}, 1, false), "NewHalo", mpicx.ClassOther, "expected [" + fmt.Sprint(2+g.Rank()%2) + " 2] cells but for dimension 1"},
+			refusal{mpicx.NewHalo[int](g, []int{2, 2}, 1, g.Rank() < 2), "NewHalo", mpicx.ClassOther, "corners"},
+		))
 		return exchange(ctx, g.Comm, 0)
 	})
 }
@@ -197,9 +190,7 @@ type cell struct {
 func TestHalo(t *testing.T) {
 	onGrids(t, 12, func(ctx context.Context, s shape, g *mpicx.Cart) error {
 		for width, corners := range product([]int{1, 2}, []bool{false, true}) {
-			if err := checkHalo(ctx, s, g, width, corners); err != nil {
-				return fmt.Errorf("width %d, corners %v: %w", width, corners, err)
-			}
+			mpicx.Throw(explain(checkHalo(ctx, s, g, width, corners), "width %d, corners %v", width, corners))
 		}
 		return nil
 	})
@@ -287,9 +278,7 @@ func TestHaloInterrupted(t *testing.T) {
 			mpicx.Throw(g.TryAll(ctx, func(ctx context.Context) error { return h.Start(block).Wait(ctx) }))
 			for dim := range 2 {
 				before, _ := g.Shift(dim, 1)
-				if got := block[h.Index([][]int{{-1, 0}, {0, -1}}[dim]...)]; got != float64(10*round+before) {
-					return fmt.Errorf("round %d: %v from rank %d", round, got, before)
-				}
+				require.Equal(t, float64(10*round+before), block[h.Index([][]int{{-1, 0}, {0, -1}}[dim]...)])
 			}
 		}
 		return nil
@@ -308,9 +297,7 @@ func TestHaloInReduction(t *testing.T) {
 				return a + b
 			}).Wait(ctx)
 		})
-		if _, is := err.(*mpicx.PropagatedError); !is {
-			return fmt.Errorf("got %v, expected an error of the function", err)
-		}
+		mpicx.Throw(isA[*mpicx.PropagatedError](err))
 		return h.Start(block).Wait(ctx)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,20 +27,13 @@ func TestFprintf(t *testing.T) {
 				c.Fprintf(ctx, &out, "end"))
 			return out.String(), err
 		})
-		var want strings.Builder
+		var first, second, third string
 		for r := range n {
-			fmt.Fprintf(&want, "[%d] %d of %d\n", r, r, n)
+			first += fmt.Sprintf("[%d] %d of %d\n", r, r, n)
+			second += strings.Repeat(fmt.Sprintf("[%d] line\n", r), r%3)
+			third += fmt.Sprintf("[%d] end\n", r)
 		}
-		for r := range n {
-			want.WriteString(strings.Repeat(fmt.Sprintf("[%d] line\n", r), r%3))
-		}
-		for r := range n {
-			fmt.Fprintf(&want, "[%d] end\n", r)
-		}
-		require.Equal(t, want.String(), outputs[0])
-		for _, other := range outputs[1:] {
-			require.Empty(t, other)
-		}
+		require.Equal(t, append([]string{first + second + third}, make([]string, n-1)...), outputs)
 	}
 }
 
@@ -59,41 +53,37 @@ func TestOutput(t *testing.T) {
 	})
 	next := make([]int, n)
 	for line := range strings.Lines(out.String()) {
-		var label, i, rank int
-		if line = strings.TrimSuffix(line, "\n"); strings.HasSuffix(line, "last") {
-			_, err := fmt.Sscanf(line, "[%d] last", &rank)
-			require.NoError(t, err)
-			require.Equal(t, lines, next[rank])
-			continue
+		rank := int(line[1] - '0')
+		want := fmt.Sprintf("[%d] line %d of rank %[1]d\n", rank, next[rank])
+		if next[rank] == lines {
+			want = fmt.Sprintf("[%d] last\n", rank)
 		}
-		_, err := fmt.Sscanf(line, "[%d] line %d of rank %d", &label, &i, &rank)
-		require.NoError(t, err, line)
-		require.Equal(t, rank, label)
-		require.Equal(t, next[rank], i)
+		require.Equal(t, want, line)
 		next[rank]++
 	}
+	require.Equal(t, slices.Repeat([]int{lines + 1}, n), next)
 }
 
 // A signal ends Fprintf at all ranks, and no line is missing.
 func TestFprintfInterrupted(t *testing.T) {
 	oneProcess(t)
-	for _, n := range []int{2, 3, 5} {
-		for signaller := range n {
-			var out bytes.Buffer
-			mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
-				var err error
-				if c.Rank() == signaller {
-					err = c.SignalError(ctx, 7)
-				} else {
-					err = c.Fprintf(ctx, &out, "rank %d", c.Rank())
-				}
-				mpicx.Throw(propagated(err, 7))
-				return c.Fprintf(ctx, &out, "again")
-			})
-			for r := range n {
-				require.Equal(t, r != signaller, strings.Contains(out.String(), fmt.Sprintf("[%d] rank %[1]d\n", r)), out.String())
-				require.Equal(t, 1, strings.Count(out.String(), fmt.Sprintf("[%d] again\n", r)))
+	for n, signaller := range product([]int{2, 3, 5}, indices(5)) {
+		if signaller >= n {
+			continue
+		}
+		var out bytes.Buffer
+		mpicxtest.Run(t, n, func(ctx context.Context, c *mpicx.Comm) error {
+			var err error
+			if c.Rank() == signaller {
+				err = c.SignalError(ctx, 7)
+			} else {
+				err = c.Fprintf(ctx, &out, "rank %d", c.Rank())
 			}
+			return first(propagated(err, 7), c.Fprintf(ctx, &out, "again"))
+		})
+		for r := range n {
+			require.Equal(t, r != signaller, strings.Contains(out.String(), fmt.Sprintf("[%d] rank %[1]d\n", r)), out.String())
+			require.Equal(t, 1, strings.Count(out.String(), fmt.Sprintf("[%d] again\n", r)))
 		}
 	}
 }
@@ -102,20 +92,16 @@ func TestFprintfInterrupted(t *testing.T) {
 func TestFprintfFails(t *testing.T) {
 	oneProcess(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
-		mpicx.Throw(isMPIError(c.Fprintf(ctx, nil, "x"), "Fprintf", mpicx.ClassOther, "nil writer"))
 		var none *mpicx.Comm
-		mpicx.Throw(isMPIError(none.Fprintf(ctx, io.Discard, "x"), "Fprintf", mpicx.ClassComm, "nil communicator"))
 		var noContext context.Context
+		mpicx.Throw(isMPIError(c.Fprintf(ctx, nil, "x"), "Fprintf", mpicx.ClassOther, "nil writer"))
+		mpicx.Throw(isMPIError(none.Fprintf(ctx, io.Discard, "x"), "Fprintf", mpicx.ClassComm, "nil communicator"))
 		mpicx.Throw(isMPIError(c.Fprintf(noContext, io.Discard, "x"), "Fprintf", mpicx.ClassOther, "nil context"))
-		if v := recovered(func() { none.Output(io.Discard) }); v != "mpicx: Output: nil communicator (Split returns it for Undefined)" {
-			return fmt.Errorf("panicked with %v", v)
-		}
+		require.PanicsWithValue(t, "mpicx: Output: nil communicator (Split returns it for Undefined)", func() { none.Output(io.Discard) })
 		r, w := io.Pipe()
 		full := errors.New("full")
 		r.CloseWithError(full)
-		if err := c.Fprintf(ctx, w, "x"); errors.Is(err, full) != (c.Rank() == 0) {
-			return fmt.Errorf("the writer of rank 0 fails: %w", err)
-		}
+		require.Equal(t, c.Rank() == 0, errors.Is(c.Fprintf(ctx, w, "x"), full), "the writer of rank 0 fails")
 		return exchange(ctx, c, 0)
 	})
 }
@@ -124,16 +110,14 @@ func TestFprintfFails(t *testing.T) {
 // that does not exist is refused.
 func TestErrhandler(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
-		before := c.Errhandler()
+		require.Equal(t, mpicx.ErrorsPropagate, c.Errhandler())
 		c.SetErrhandler(mpicx.ErrorsReturn)
 		for _, h := range []mpicx.Errhandler{-1, 2, 99} {
 			requireThrown(t, fmt.Sprintf("SetErrhandler: error handler %d, expected ErrorsPropagate (0) or ErrorsReturn (1)", h), func() { c.SetErrhandler(h) })
 		}
 		made := c.Dup().MustGet(ctx)
 		c.SetErrhandler(mpicx.ErrorsPropagate)
-		if before != mpicx.ErrorsPropagate || made.Errhandler() != mpicx.ErrorsReturn || c.Errhandler() != mpicx.ErrorsPropagate {
-			return fmt.Errorf("%v, %v, %v", before, made.Errhandler(), c.Errhandler())
-		}
+		require.Equal(t, []mpicx.Errhandler{mpicx.ErrorsReturn, mpicx.ErrorsPropagate}, []mpicx.Errhandler{made.Errhandler(), c.Errhandler()})
 		return made.Close(ctx)
 	})
 }

@@ -18,27 +18,28 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// With the black channel the error handler changes nothing: a rank that leaves tells the others.
+// With the black channel the error handler changes nothing: a rank that leaves by an error tells
+// the others that, and not that it has returned.
 func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	oneProcess(t)
-	for _, leave := range []func() error{
+	leave := []func() error{
 		func() error { return errors.New("lost") },
 		func() error { panic("lost") },
 		func() error { runtime.Goexit(); return nil },
-	} {
-		heard := make([]error, 3)
-		require.Error(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+	}
+	for k, source := range product(numbers(60, 0), []int{1, mpicx.AnySource}) {
+		why := []string{"lost", "panic: lost", mpicx.ErrGoexit.Error()}[k%3]
+		var told error
+		err := mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
 			world.SetErrhandler(mpicx.ErrorsReturn)
 			if world.Rank() == 1 {
-				return leave()
+				return leave[k%3]()
 			}
-			heard[world.Rank()] = mpicx.Recv(world, make([]int, 1), 1, 0).Wait(ctx)
+			told = mpicx.Recv(world, make([]int, 1), source, 0).Wait(ctx)
 			return nil
-		}, mpicx.WithRanks(3), hook.Backend[mpicx.Option]("blackchannel"))) // of rank 1
-		for _, r := range []int{0, 2} {
-			_, ok := errors.AsType[*mpicx.CommCorruptedError](heard[r])
-			require.True(t, ok, "rank %d: %v", r, heard[r])
-		}
+		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("blackchannel"))
+		require.ErrorContains(t, err, strings.TrimPrefix(why, "panic: "))
+		require.NoError(t, corruption(told, 1, why))
 	}
 }
 
@@ -54,18 +55,14 @@ func TestRepairAfterParentsError(t *testing.T) {
 	leave := func(ctx context.Context, world *mpicx.Comm) error {
 		return world.Guard(ctx, func(context.Context) error { return errors.New("of the world") })
 	}
-	for name, calls := range map[string]struct{ raise, repair, after call }{
-		"propagated/Shrink": {signal, shrink, barrier}, "propagated/Agree": {signal, agree, barrier},
-		"corrupted/Shrink": {leave, shrink, shrink}, "corrupted/Agree": {leave, agree, shrink},
+	for _, calls := range []struct{ raise, repair, after call }{
+		{signal, shrink, barrier}, {signal, agree, barrier}, {leave, shrink, shrink}, {leave, agree, shrink},
 	} {
-		t.Run(name, func(t *testing.T) {
-			propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-				err := repairAfterParentsError(ctx, world, calls.raise, calls.repair)
-				if v, ok := err.(interface{ Of(*mpicx.Comm) bool }); !(ok && v.Of(world)) && world.Rank() < 3 {
-					return fmt.Errorf("expected the world's error, got %w", err)
-				}
-				return calls.after(ctx, world)
-			})
+		propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+			err := repairAfterParentsError(ctx, world, calls.raise, calls.repair)
+			v, ok := err.(interface{ Of(*mpicx.Comm) bool })
+			require.True(t, ok && v.Of(world) || world.Rank() == 3, "expected the world's error, got %v", err)
+			return calls.after(ctx, world)
 		})
 	}
 }
@@ -120,59 +117,36 @@ func TestProgramEndsInRepair(t *testing.T) {
 // As long as nobody has died, agreements are the same with both backends.
 func TestAgreeWithBothBackends(t *testing.T) {
 	oneProcess(t)
-	programs := map[string]func(ctx context.Context, c *mpicx.Comm) (any, error){
-		"Agree(-1)": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			flag, err := c.Agree(-1).Get(ctx)
-			return flag + 1, err
-		},
-		"Agree, with one bit missing at each": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			flag, err := c.Agree(0xff00 &^ (0x100 << c.Rank())).Get(ctx)
-			return flag - 0xff00&^(0x100<<c.Size()-0x100), err
-		},
-		"AgreeFailed": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			dead, err := c.AgreeFailed().Get(ctx)
-			return len(dead), err
-		},
-		"several at once, waited for in another order": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			first, second, barrier := c.Agree(1), c.AgreeFailed(), c.Barrier()
-			third := c.Agree(2)
-			return third.MustGet(ctx) - 2 + first.MustGet(ctx) - 1, errors.Join(second.Wait(ctx), barrier.Wait(ctx))
-		},
-		"a Barrier that others come to later": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			early := c.Rank() == 0
-			if early {
-				defer c.Barrier().MustWait(ctx)
-			}
-			flag, err := c.Agree(0).Get(ctx)
-			if !early {
-				defer c.Barrier().MustWait(ctx)
-			}
-			return flag, err
-		},
-		"Inter": func(ctx context.Context, c *mpicx.Comm) (any, error) {
-			if c.Size() == 1 {
-				return 0, nil
-			}
-			half := c.Split(c.Rank()%2, 0).MustGet(ctx)
-			ic := mpicx.CreateIntercomm(half, 0, c, 1-c.Rank()%2, 0).MustGet(ctx)
-			flag, err := ic.Agree(1 + c.Rank()%2).Get(ctx)
-			return flag - 2 + c.Rank()%2, err
-		},
+	for _, n := range []int{1, 2, 3, 5} {
+		runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+			mpicx.Throw(agreements(ctx, t, world))
+			mpicx.Throw(agreements(ctx, t, dup(ctx, world)))
+			return world.Barrier().Wait(ctx)
+		})
 	}
-	for name, program := range programs {
-		for _, n := range []int{1, 2, 3, 5} {
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) {
-				runBoth(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-					for _, c := range []*mpicx.Comm{world, dup(ctx, world)} {
-						if got, err := program(ctx, c); err != nil || got != 0 {
-							return fmt.Errorf("%v off, %w", got, err)
-						}
-					}
-					return world.Barrier().Wait(ctx)
-				})
-			})
-		}
+}
+
+func agreements(ctx context.Context, t *testing.T, c *mpicx.Comm) error {
+	me, n := c.Rank(), c.Size()
+	require.Equal(t, -1, c.Agree(-1).MustGet(ctx))
+	require.Equal(t, 0xff00&^(0x100<<n-0x100), c.Agree(0xff00&^(0x100<<me)).MustGet(ctx), "one bit is missing at each")
+	require.Empty(t, c.AgreeFailed().MustGet(ctx))
+	first, second, meeting, third := c.Agree(1), c.AgreeFailed(), c.Barrier(), c.Agree(2) // waited for in another order
+	require.Equal(t, []int{2, 1}, []int{third.MustGet(ctx), first.MustGet(ctx)})
+	mpicx.Throw(errors.Join(second.Wait(ctx), meeting.Wait(ctx)))
+	if me == 0 { // the others come to the Barrier later
+		meeting = c.Barrier()
 	}
+	require.Zero(t, c.Agree(0).MustGet(ctx))
+	if me > 0 {
+		meeting = c.Barrier()
+	}
+	if n > 1 {
+		half := c.Split(me%2, 0).MustGet(ctx)
+		ic := mpicx.CreateIntercomm(half, 0, c, 1-me%2, 0).MustGet(ctx)
+		require.Equal(t, 2-me%2, ic.Agree(1+me%2).MustGet(ctx))
+	}
+	return meeting.Wait(ctx)
 }
 
 // Calls that differ are told to all, with both backends.
@@ -185,10 +159,8 @@ func TestAgreeMeetsAgreeFailed(t *testing.T) {
 		} else if err == nil {
 			err = world.AgreeFailed().Wait(ctx)
 		}
-		if _, is := errors.AsType[*mpicx.MPIError](err); !is || !strings.Contains(err.Error(), "the ranks call Agree") {
-			return fmt.Errorf("got %w", err)
-		}
-		return nil
+		require.ErrorContains(t, err, "the ranks call Agree")
+		return isA[*mpicx.MPIError](err)
 	})
 }
 
@@ -205,35 +177,34 @@ type agreePlan struct {
 // the error at all. It may be of the communicator or of its parent, and raised by a rank that is in
 // the Agree, that has left it, or that has not come to it.
 func TestAgreeEndsAlike(t *testing.T) {
-	oneProcess(t)
 	rounds := 3000
 	if testing.Short() || buildtags.Race {
 		rounds = 300
 	}
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		rnd := seeded(t)
-		plans, ends := make([]agreePlan, rounds), make([][4]string, rounds)
-		for i := range plans {
-			p := agreePlan{fails: rnd.IntN(4), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
-			p.raise = p.c && rnd.IntN(2) > 0
-			for r := range p.pauses {
-				p.pauses[r] = rnd.IntN(10)
-			}
-			plans[i] = p
+	rnd := seeded(t)
+	plans, ends := make([]agreePlan, rounds), make([][4]string, rounds)
+	for i := range plans {
+		p := agreePlan{fails: rnd.IntN(4), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
+		p.raise = p.c && rnd.IntN(2) > 0
+		for r := range p.pauses {
+			p.pauses[r] = rnd.IntN(10)
 		}
-		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			both := map[bool]*mpicx.Comm{false: world, true: dup(ctx, world)}
-			for i, p := range plans {
-				ends[i][world.Rank()] = p.play(ctx, i|1<<20, world.Rank(), both[p.c], both[p.raise])
-				// No rank is told of the next round's error before it has its Try.
-				mpicx.Throw(explain(world.TryAll(ctx, func(context.Context) error { return nil }), "round %d: TryAll", i))
-			}
-			return nil
-		}, mpicx.WithRanks(4), backend))
+		plans[i] = p
+	}
+	oneProcess(t)
+	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		both := map[bool]*mpicx.Comm{false: world, true: dup(ctx, world)}
+		for i, p := range plans {
+			ends[i][world.Rank()] = p.play(ctx, i|1<<20, world.Rank(), both[p.c], both[p.raise])
+			// No rank is told of the next round's error before it has its Try.
+			mpicx.Throw(explain(world.TryAll(ctx, succeeds), "round %d: TryAll", i))
+		}
+		world.Barrier().MustWait(ctx)
 		for i, e := range ends {
 			require.Equal(t, slices.Repeat(e[:1], 4), e[:], "round %d, %+v", i, plans[i])
 			require.NotContains(t, e[0], "the flag")
 		}
+		return world.Barrier().Wait(ctx)
 	})
 }
 
@@ -242,9 +213,7 @@ func (p agreePlan) play(ctx context.Context, flag, me int, c, on *mpicx.Comm) st
 	failed := errors.New("fails")
 	var agreed *future.Future[int]
 	err := on.Try(ctx, func(ctx context.Context) error {
-		for range p.pauses[me] {
-			runtime.Gosched()
-		}
+		yield(p.pauses[me])
 		if me == p.fails && p.then < 0 {
 			return failed
 		}
@@ -295,16 +264,13 @@ func TestAgreeInATryOnASibling(t *testing.T) {
 			return agreed.Wait(ctx)
 		})
 		mpicx.Throw(isA[*mpicx.PropagatedError](err))
-		if flag, err := agreed.Get(ctx); flag != 3 {
-			return fmt.Errorf("Agree: %d, %w", flag, err)
-		}
+		require.Equal(t, 3, agreed.MustGet(ctx))
 		return nil
 	})
 }
 
 // What only ulfm can do says so, not the error that the communicator had before.
 func TestWithoutULFM(t *testing.T) {
-	oneProcess(t)
 	calls := map[string]func(ctx context.Context, c *mpicx.Comm) error{
 		"Shrink":      func(ctx context.Context, c *mpicx.Comm) error { return c.Shrink().Wait(ctx) },
 		"Replace":     func(ctx context.Context, c *mpicx.Comm) error { return c.Replace().Wait(ctx) },
@@ -312,50 +278,39 @@ func TestWithoutULFM(t *testing.T) {
 		"Agree":       func(ctx context.Context, c *mpicx.Comm) error { return c.Agree(1).Wait(ctx) },
 		"AgreeFailed": func(ctx context.Context, c *mpicx.Comm) error { return c.AgreeFailed().Wait(ctx) },
 	}
-	for name, call := range calls {
-		t.Run(name, func(t *testing.T) {
-			check := func(err error, why string) error {
-				if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "mpicx: "+name+": it needs -tags ulfm") ||
-					!strings.HasSuffix(err.Error(), why) || corrupted(err) {
-					return fmt.Errorf("got %w", err)
-				}
-				return nil
+	inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		for name, call := range inOrder(calls) {
+			check := func(err error, why string) {
+				require.ErrorIs(t, err, errors.ErrUnsupported)
+				require.Regexp(t, "mpicx: "+name+": it needs -tags ulfm.*"+why+"$", err.Error())
+				require.False(t, corrupted(err))
 			}
-			inBubble(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				if !strings.HasPrefix(name, "Agree") {
-					mpicx.Throw(check(call(ctx, world), "the black channel"))
-				}
-				c := dup(ctx, world)
-				if c.Guard(ctx, fails(c, 1, errors.New("lost"))) == nil {
-					return errors.New("Guard: nil")
-				}
-				if c.Rank() == 1 {
-					_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
-				}
-				return check(call(ctx, c), "corrupted by rank 1: lost")
-			}, hook.Backend[mpicx.Option]("blackchannel"))
-		})
-	}
+			if !strings.HasPrefix(name, "Agree") {
+				check(call(ctx, world), "the black channel")
+			}
+			c := dup(ctx, world)
+			require.Error(t, c.Guard(ctx, fails(c, 1, errors.New("lost"))))
+			if c.Rank() == 1 {
+				_ = c.Barrier().Wait(ctx) // C1: Guard has not waited for the verdict
+			}
+			check(call(ctx, c), "corrupted by rank 1: lost")
+		}
+		return nil
+	}, hook.Backend[mpicx.Option]("blackchannel"))
 }
 
 // Options that need ulfm say so, once in a job.
 func TestOptionsWithoutULFM(t *testing.T) {
-	oneProcess(t)
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for said, option := range map[string]mpicx.Option{
-			"":                         mpicx.WithSpares(0),
-			"WithSpares(2): spares":    mpicx.WithSpares(2),
-			"WithRespawn: fresh ranks": mpicx.WithRespawn(),
-		} {
-			var out strings.Builder
-			require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				return world.Barrier().Wait(ctx)
-			}, mpicx.WithRanks(3), option, backend, diagnosesTo(&out)))
-			if said == "" || strings.HasSuffix(t.Name(), "ulfm") {
-				require.Empty(t, out.String())
-			} else {
-				require.Equal(t, "mpicx: "+said+" need -tags ulfm, so this job has none\n", out.String())
-			}
+	for said, option := range map[string]mpicx.Option{
+		"":                         mpicx.WithSpares(0),
+		"WithSpares(2): spares":    mpicx.WithSpares(2),
+		"WithRespawn: fresh ranks": mpicx.WithRespawn(),
+	} {
+		var out printed
+		jobs(t, 3, func(err error) { require.NoError(t, err) }, barrier, option, diagnosesTo(&out))
+		if said != "" {
+			said = "mpicx: " + said + " need -tags ulfm, so this job has none\n" // of the other backend none
 		}
-	})
+		require.Equal(t, said, out.String())
+	}
 }

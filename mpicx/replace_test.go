@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -21,15 +20,11 @@ import (
 // many fresh ranks.
 func runWithSpares(t *testing.T, ranks, spares int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
 	t.Helper()
-	err := runWith(t, []mpicx.Option{mpicx.WithSpares(spares)}, ranks, fn)
-	if err == nil {
-		err = runWithRespawn(t, ranks, spares, fn)
-	}
-	return err
+	return first(runWith(t, ranks, fn, mpicx.WithSpares(spares)), runWith(t, ranks, fn, mpicx.WithRespawn(), mostFresh(spares)))
 }
 
 // runWith runs a job of goroutine ranks with the ULFM backend and these options.
-func runWith(t *testing.T, opts []mpicx.Option, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
+func runWith(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error, opts ...mpicx.Option) error {
 	t.Helper()
 	oneProcess(t)
 	return mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(ranks), hook.Backend[mpicx.Option]("ulfm"))...)
@@ -47,11 +42,9 @@ func TestReplace(t *testing.T) {
 			}
 			mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
 			c = world.Replace().MustGet(ctx)
-			if c.Rank() != world.Rank() || c.Size() != world.Size() {
-				return fmt.Errorf("rank %d of %d became %d of %d", world.Rank(), world.Size(), c.Rank(), c.Size())
-			}
-		} else if world.Rank() != 2 || world.Incarnation() != 1 {
-			return fmt.Errorf("a spare is rank %d, incarnation %d", world.Rank(), world.Incarnation())
+			require.Equal(t, []int{world.Rank(), world.Size()}, []int{c.Rank(), c.Size()})
+		} else {
+			require.Equal(t, []int{2, 1}, []int{world.Rank(), world.Incarnation()})
 		}
 		all := make([]int, 4)
 		mpicx.Allgather(c, []int{c.Rank()}, all).MustWait(ctx)
@@ -63,22 +56,20 @@ func TestReplace(t *testing.T) {
 // R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest
 // first.
 func TestReplaceInOrder(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, runWith(t, []mpicx.Option{mpicx.WithSpares(3), mpicx.WithTimeline(dir)}, 4, func(ctx context.Context, world *mpicx.Comm) error {
+	dir, dead := t.TempDir(), []int{1, 3}
+	require.NoError(t, runWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Incarnation() > 0 {
 			return world.Barrier().Wait(ctx)
 		}
 		world.SetErrhandler(mpicx.ErrorsReturn)
-		dead := []int{1, 3}
 		if slices.Contains(dead, world.Rank()) {
 			mpicxtest.Die(world)
 		}
 		for _, r := range dead {
 			mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, r, 0).Wait(ctx), r))
 		}
-		c := world.Replace().MustGet(ctx)
-		return c.Barrier().Wait(ctx)
-	}))
+		return world.Replace().MustGet(ctx).Barrier().Wait(ctx)
+	}, mpicx.WithSpares(3), mpicx.WithTimeline(dir)))
 	as := make(map[int]int) // by rank in the pool
 	for _, l := range eventsOf(t, dir) {
 		if l.As != nil {
@@ -88,115 +79,77 @@ func TestReplaceInOrder(t *testing.T) {
 	require.Equal(t, map[int]int{0: 0, 2: 2, 4: 1, 5: 3}, as)
 }
 
-// Without enough spares all ranks learn it alike, and Shrink works.
+// Without enough spares all ranks learn it alike, and Shrink works. The living need no spare.
 func TestReplaceTooFewSpares(t *testing.T) {
-	var dying [2]sync.WaitGroup // of both runs
-	dying[0].Add(2)
-	dying[1].Add(2)
-	var begun atomic.Int32
-	require.NoError(t, runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		dying := &dying[(begun.Add(1)-1)/4]
-		if world.Rank() >= 2 {
-			defer dying.Done()
-			mpicxtest.Die(world)
-		}
-		dying.Wait()
-		_, err := world.Replace().Get(ctx)
-		if short, ok := errors.AsType[*mpicx.SpareError](err); !ok || short.Spares != 1 || !slices.Equal(short.Places, []int{2, 3}) {
-			return fmt.Errorf("Replace: %v", err)
-		}
-		c := world.Shrink().MustGet(ctx)
-		return c.Barrier().Wait(ctx)
-	}))
-}
-
-// The same place is taken over again and again, until nobody is there who was in the beginning.
-func TestReplaceAgain(t *testing.T) {
-	const n, k = 2, 6
-	require.NoError(t, runWithSpares(t, n, k, func(ctx context.Context, c *mpicx.Comm) error {
-		for {
-			all, err := mpicx.AllgatherValue(c, c.Incarnation()).Get(ctx)
-			switch {
-			case err != nil:
-				if c, err = c.Replace().Get(ctx); err != nil {
-					return err
-				}
-			case slices.Min(all) == k/n:
-				return nil
-			case c.Rank() == slices.Index(all, slices.Min(all)):
-				mpicxtest.Die(c)
+	for spares, dead := range [][]int{{3}, {2, 3}} {
+		var dying [2]sync.WaitGroup // of both runs
+		var begun atomic.Int32
+		dying[0].Add(len(dead))
+		dying[1].Add(len(dead))
+		require.NoError(t, runWithSpares(t, 4, spares, func(ctx context.Context, world *mpicx.Comm) error {
+			dying, c := &dying[(begun.Add(1)-1)/4], world.Replace().MustGet(ctx)
+			if slices.Contains(dead, world.Rank()) {
+				defer dying.Done()
+				mpicxtest.Die(world)
 			}
-		}
-	}))
+			dying.Wait()
+			err := c.Replace().Wait(ctx)
+			short, _ := errors.AsType[*mpicx.SpareError](err)
+			require.Equal(t, &mpicx.SpareError{Spares: spares, Places: dead}, short, "%v", err)
+			return c.Shrink().MustGet(ctx).Barrier().Wait(ctx)
+		}))
+	}
 }
 
-// A signal ends a Replace at all ranks, as it ends Shrink, and then it can be called again.
-func TestSignalDuringReplace(t *testing.T) {
-	require.NoError(t, runWithSpares(t, 4, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Incarnation() > 0 {
-			return world.Barrier().Wait(ctx)
-		}
-		if world.Rank() == 2 {
-			mpicx.Throw(isA[*mpicx.PropagatedError](world.SignalError(ctx, 7)))
-			mpicxtest.Die(world)
-		}
-		mpicx.Throw(isA[*mpicx.PropagatedError](world.Replace().Wait(ctx)))
-		mpicx.Throw(isA[*mpicx.CommCorruptedError](world.Barrier().Wait(ctx)))
-		c := world.Replace().MustGet(ctx)
-		return c.Barrier().Wait(ctx)
-	}))
-}
-
-// Under ErrorsReturn the program revokes, and replaces, itself.
-func TestReplaceRevoked(t *testing.T) {
-	require.NoError(t, runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
-		if c.Incarnation() == 0 {
-			c.SetErrhandler(mpicx.ErrorsReturn)
-			if c.Rank() == 1 {
-				mpicxtest.Die(c)
-			}
-			if err := c.Barrier().Wait(ctx); err == nil {
-				return errors.New("a Barrier with a dead rank")
-			}
-			mpicx.Throw(c.Revoke(ctx))
-			c = c.Replace().MustGet(ctx)
-		}
-		return c.Barrier().Wait(ctx)
-	}))
-}
-
-// A rank that has left by an error, or has returned, is replaced as well.
-func TestReplaceOfTheReturned(t *testing.T) {
-	for reported, leave := range map[string]func() error{
-		"":                      func() error { return nil },
-		"rank 1: bad input":     func() error { return errors.New("bad input") },
-		"rank 1 panicked: boom": func() error { panic("boom") },
+// A rank that has left by an error, or has returned, is replaced as well, and so is one that dies
+// after it has signalled, which ends a Replace at all ranks. Under ErrorsReturn the program revokes,
+// and replaces, itself.
+func TestReplaceOfWhoLeaves(t *testing.T) {
+	corrupt := func(ctx context.Context, c *mpicx.Comm) error {
+		return isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx))
+	}
+	for _, test := range []struct {
+		reported    string
+		handler     mpicx.Errhandler
+		leave, meet func(ctx context.Context, c *mpicx.Comm) error
+	}{
+		{"<nil>", mpicx.ErrorsPropagate, returns, corrupt},
+		{"rank 1: bad input", mpicx.ErrorsPropagate, func(context.Context, *mpicx.Comm) error { return errors.New("bad input") }, corrupt},
+		{"rank 1 panicked: boom", mpicx.ErrorsPropagate, func(context.Context, *mpicx.Comm) error { panic("boom") }, corrupt},
+		{"<nil>", mpicx.ErrorsPropagate, func(ctx context.Context, c *mpicx.Comm) error {
+			mpicx.Throw(isA[*mpicx.PropagatedError](c.SignalError(ctx, 7)))
+			mpicxtest.Die(c)
+			return nil
+		}, func(ctx context.Context, c *mpicx.Comm) error {
+			return first(isA[*mpicx.PropagatedError](c.Replace().Wait(ctx)), corrupt(ctx, c))
+		}},
+		{"<nil>", mpicx.ErrorsReturn, func(_ context.Context, c *mpicx.Comm) error { mpicxtest.Die(c); return nil },
+			func(ctx context.Context, c *mpicx.Comm) error {
+				require.Error(t, c.Barrier().Wait(ctx), "with a dead rank")
+				return c.Revoke(ctx)
+			}},
 	} {
 		err := runWithSpares(t, 3, 1, func(ctx context.Context, c *mpicx.Comm) error {
 			if c.Incarnation() == 0 {
+				c.SetErrhandler(test.handler)
 				if c.Rank() == 1 {
-					return leave()
+					return test.leave(ctx, c)
 				}
-				mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
+				mpicx.Throw(test.meet(ctx, c))
 				c = c.Replace().MustGet(ctx)
 			}
 			return c.Barrier().Wait(ctx)
 		})
-		if reported == "" {
-			require.NoError(t, err)
-		} else {
-			require.ErrorContains(t, err, reported)
-		}
+		require.Equal(t, test.reported == "<nil>", err == nil, "%v", err)
+		require.Contains(t, fmt.Sprint(err), test.reported)
 	}
 }
 
 // A rank that calls something else, or replaces what it cannot replace, gets an error, as all ranks do.
 func TestReplaceRefused(t *testing.T) {
 	require.NoError(t, runWithSpares(t, 3, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		for _, f := range []*future.Future[*mpicx.Comm]{world.Dup(), world.Split(0, 0)} {
-			c := f.MustGet(ctx)
-			mpicx.Throw(isA[*mpicx.MPIError](c.Replace().Wait(ctx)))
-		}
+		mpicx.Throw(isA[*mpicx.MPIError](world.Dup().MustGet(ctx).Replace().Wait(ctx)))
+		mpicx.Throw(isA[*mpicx.MPIError](world.Split(0, 0).MustGet(ctx).Replace().Wait(ctx)))
 		call := world.Replace
 		if world.Rank() == 1 {
 			call = world.Shrink
@@ -206,27 +159,9 @@ func TestReplaceRefused(t *testing.T) {
 		first, second := world.Replace(), small.Replace()
 		mpicx.Throw(isA[*mpicx.MPIError](second.Wait(ctx)))
 		c := first.MustGet(ctx)
-		if c.Replaced() != nil {
-			return fmt.Errorf("replaced %v though nobody has died", c.Replaced())
-		}
+		require.Nil(t, c.Replaced(), "nobody has died")
 		mpicx.Throw(isA[*mpicx.MPIError](world.Replace().Wait(ctx)))
 		return c.Barrier().Wait(ctx)
-	}))
-}
-
-// Without spares Replace is what it is with none left.
-func TestReplaceWithoutSpares(t *testing.T) {
-	oneProcess(t)
-	require.ErrorContains(t, mpicx.Run(t.Context(), func(context.Context, *mpicx.Comm) error { return nil }, mpicx.WithSpares(-1)), "-1 spares")
-	require.NoError(t, runWithSpares(t, 3, 0, func(ctx context.Context, world *mpicx.Comm) error {
-		c := world.Replace().MustGet(ctx)
-		if c.Rank() == 2 {
-			mpicxtest.Die(world)
-		}
-		mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx)))
-		mpicx.Throw(isA[*mpicx.SpareError](c.Replace().Wait(ctx)))
-		small := c.Shrink().MustGet(ctx)
-		return small.Barrier().Wait(ctx)
 	}))
 }
 
@@ -237,25 +172,19 @@ func recovering(ctx context.Context, c *mpicx.Comm) error {
 		err := c.TryAll(ctx, func(ctx context.Context) error {
 			sum := []int{0}
 			mpicx.Allreduce(c, []int{1}, sum, mpicx.Sum).MustWait(ctx)
-			if sum[0] != c.Size() {
-				return fmt.Errorf("a sum of %d ones, of %d ranks", sum[0], c.Size())
-			}
-			mpicx.Throw(exchange(ctx, c, 0))
-			return sameIdentity(ctx, c)
+			return first(same("a sum of ones", sum, []int{c.Size()}), exchange(ctx, c, 0), sameIdentity(ctx, c))
 		})
 		if err == nil {
-			flag, err := c.Agree(1).Get(ctx)
-			if err == nil && flag == 1 {
+			var flag int
+			if flag, err = c.Agree(1).Get(ctx); err == nil && flag == 1 {
 				return nil
 			}
-			if !corrupted(err) {
-				return fmt.Errorf("Agree: %d %v", flag, err)
-			}
-		} else if !corrupted(err) {
-			return err
+		}
+		if !corrupted(err) {
+			return fmt.Errorf("got %w", err)
 		}
 		next, err := c.Replace().Get(ctx)
-		if _, short := errors.AsType[*mpicx.SpareError](err); short {
+		if is[*mpicx.SpareError](err) {
 			next, err = c.Shrink().Get(ctx)
 		}
 		if err != nil {
@@ -285,20 +214,18 @@ func sameIdentity(ctx context.Context, c *mpicx.Comm) error {
 // else's place.
 func TestReplaceAtEveryMessage(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	for n := 1; n <= 4; n++ {
-		for k := 0; k <= 2; k++ {
-			for victim := range n + k {
-				t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
-					replaceAtEveryMessage(t, n, n+k, victim, min(n-1, 1), mpicx.WithSpares(k))
-				})
-			}
+	for n, k := range product(numbers(4, 1), indices(3)) {
+		for victim := range n + k {
+			t.Run(fmt.Sprintf("n%dk%dvictim%d", n, k, victim), func(t *testing.T) {
+				replaceAtEveryMessage(t, n, n+k, victim, min(n-1, 1), mpicx.WithSpares(k))
+			})
 		}
+	}
+	for n, others := range product(numbers(3, 1), indices(3)) { // their deaths make a Replace necessary
 		for victim := range n + 2 {
 			t.Run(fmt.Sprintf("n%dvictim%d", n, victim), func(t *testing.T) {
-				for others := range min(n, 3) { // their deaths make a Replace necessary
-					if n < 4 {
-						replaceAtEveryMessage(t, n, n+2, victim, others, mpicx.WithRespawn(), mostFresh(8))
-					}
+				if others < n {
+					replaceAtEveryMessage(t, n, n+2, victim, others, mpicx.WithRespawn(), mostFresh(8))
 				}
 			})
 		}
@@ -358,16 +285,10 @@ func mostFresh(n int) mpicx.Option {
 	return hook.Option[mpicx.Option](func(s *hook.Settings) { s.MostFresh = n })
 }
 
-func runWithRespawn(t *testing.T, ranks, most int, fn func(ctx context.Context, world *mpicx.Comm) error) error {
-	t.Helper()
-	oneProcess(t)
-	return mpicx.Run(t.Context(), fn, mpicx.WithRanks(ranks), mpicx.WithRespawn(), mostFresh(most), hook.Backend[mpicx.Option]("ulfm"))
-}
-
 // What makes no sense is refused.
-func TestRespawnRefused(t *testing.T) {
+func TestSparesRefused(t *testing.T) {
 	oneProcess(t)
-	none := func(context.Context, *mpicx.Comm) error { return nil }
-	require.ErrorContains(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
-	require.NoError(t, mpicx.Run(t.Context(), none, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithSpares(-1)), "-1 spares")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRespawn(), mpicx.WithSpares(2)), "WithRespawn and WithSpares(2)")
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithRespawn(), hook.Backend[mpicx.Option]("blackchannel")))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,38 +16,11 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// A context that ends because of an error of an outer scope's communicator, inside of a Guard on
-// another, says so by that error.
-func TestAnInternalErrorNeverLeaks(t *testing.T) {
-	oneProcess(t)
-	for rank := range 3 {
-		runBothTimes(t, 20, 3, func(ctx context.Context, world *mpicx.Comm) error {
-			child := dup(ctx, world)
-			_ = world.Try(ctx, func(ctx context.Context) error {
-				return child.Guard(ctx, func(ctx context.Context) error {
-					short, cancel := context.WithTimeout(ctx, time.Hour)
-					defer cancel()
-					if world.Rank() == rank {
-						return world.SignalError(short, 7)
-					}
-					err := child.Barrier().Wait(short)
-					require.NotErrorIs(t, err, context.Canceled)
-					require.True(t, is[*mpicx.PropagatedError](err) || is[*mpicx.CommCorruptedError](err), "%v", err)
-					return err
-				})
-			})
-			return nil
-		})
-	}
-}
-
-// A deadline that is set inside of a Try whose context an error has ended still ends
-// a Wait.
+// A deadline that is set inside of a Try whose context an error has ended still ends a Wait.
 func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
-	oneProcess(t)
 	fakeTime(t)
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Try(ctx, func(ctx context.Context) error {
+		return world.Try(ctx, func(ctx context.Context) error {
 			if world.Rank() == 1 {
 				_ = world.Try(ctx, func(context.Context) error { return errors.New("inner") })
 				world.Barrier().MustWait(ctx)
@@ -58,42 +30,17 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 			type key struct{}
 			ctx = context.WithValue(ctx, key{}, "kept")
 			inner := world.Try(ctx, func(ctx context.Context) error {
-				if ctx.Value(key{}) != "kept" {
-					return errors.New("the values of the context are lost")
-				}
+				require.Equal(t, "kept", ctx.Value(key{}))
 				return world.Barrier().Wait(ctx)
 			})
 			mpicx.Throw(isA[*mpicx.PropagatedError](inner))
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			message := mpicx.Recv(world, make([]int, 1), 1, 99)
-			if late := message.Wait(short); !errors.Is(late, context.DeadlineExceeded) {
-				return fmt.Errorf("the deadline: %w", late)
-			}
+			mpicx.Throw(expect(message.Wait(short), context.DeadlineExceeded))
 			world.Barrier().MustWait(ctx)
 			return message.Wait(ctx)
 		})
-		return err
-	})
-}
-
-// A verdict that a rank leaves by is no part of the next one, as far as types go: the
-// loop of the README does the same at all ranks.
-func TestAVerdictHidesTheOneBefore(t *testing.T) {
-	oneProcess(t)
-	cause := &placeError{1, 2}
-	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		left := world.Guard(ctx, func(ctx context.Context) error {
-			err := world.Try(ctx, fails(world, 1, cause))
-			return fails(world, 1, err)(ctx) // it gives up
-		})
-		if world.Rank() == 1 {
-			left = world.Barrier().Wait(ctx)
-			mpicx.Throw(expect(left, cause))
-		}
-		mpicx.Throw(isA[*mpicx.CommCorruptedError](left))
-		require.False(t, is[*mpicx.PropagatedError](left), "the corruption is taken for what it was raised by: %v", left)
-		return nil
 	})
 }
 
@@ -105,7 +52,7 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child, cause := dup(ctx, world), errors.New("a cause")
 		// Revoke would end a Dup that some rank is still in.
-		mpicx.Throw(child.TryAll(ctx, func(context.Context) error { return nil }))
+		mpicx.Throw(child.TryAll(ctx, succeeds))
 		err := child.Try(ctx, func(ctx context.Context) error {
 			mpicx.Throw(world.Revoke(ctx))
 			if world.Rank() == 1 {
@@ -117,9 +64,7 @@ func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 		})
 		mpicx.Throw(messagesAre(err, cause.Error()))
 		err = world.Try(ctx, func(context.Context) error { return cause })
-		if !errors.Is(err, mpicx.ErrRevoked) || !errors.Is(err, cause) {
-			return fmt.Errorf("on the world: got %w", err)
-		}
+		mpicx.Throw(errors.Join(expect(err, mpicx.ErrRevoked), expect(err, cause)))
 		return child.Barrier().Wait(ctx)
 	})
 }
@@ -134,19 +79,14 @@ func TestTryAllWhoseContextEnds(t *testing.T) {
 			defer cancel()
 			err := world.TryAll(mine, func(context.Context) error {
 				if world.Rank() == 0 {
-					go func() {
-						for range k % 30 {
-							runtime.Gosched()
-						}
-						cancel()
-					}()
+					go func() { yield(k % 30); cancel() }()
 				}
 				return nil
 			})
 			if err != nil {
 				failed.Add(1)
 			}
-			if _, told := errors.AsType[*mpicx.PropagatedError](err); err != nil && !told {
+			if err != nil && !isTold(err) {
 				_ = world.Barrier().Wait(ctx) // where this rank is told what the others know
 			}
 			return nil
@@ -159,7 +99,6 @@ func TestTryAllWhoseContextEnds(t *testing.T) {
 // other rank's buffer shows it: that rank does not consent to the end of the round before.
 func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	oneProcess(t)
-	type begin = func(c *mpicx.Comm, buf []int) future.Waiter
 	send := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.Send(c, []int{1}, 1-c.Rank(), 0) }
 	synchronous := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.Ssend(c, []int{1}, 1-c.Rank(), 0) }
 	persistent := func(c *mpicx.Comm, _ []int) future.Waiter { return mpicx.SendInit(c, []int{1}, 1-c.Rank(), 0).Start() }
@@ -167,45 +106,48 @@ func TestNothingIsSentAfterAnErrorIsRaised(t *testing.T) {
 	exchange := func(c *mpicx.Comm, buf []int) future.Waiter {
 		return mpicx.Sendrecv(c, []int{1}, 1-c.Rank(), 0, buf, 1-c.Rank(), 0)
 	}
-	bcast := func(c *mpicx.Comm, buf []int) future.Waiter { buf[0] = c.Rank(); return mpicx.Bcast(c, buf, 1) }
+	bcast := func(c *mpicx.Comm, buf []int) future.Waiter { return mpicx.Bcast(c, [][]int{buf, {1, 1}}[c.Rank()], 1) }
 	gather := func(c *mpicx.Comm, buf []int) future.Waiter {
 		return mpicx.Gather(c, []int{c.Rank()}, buf[:2-2*c.Rank()], 0)
 	}
-	for name, pair := range map[string]struct{ before, after begin }{
+	for name, pair := range map[string]struct{ before, after beginner }{
 		"Send": {receive, send}, "Ssend": {receive, synchronous}, "Start": {receive, persistent}, "Recv": {synchronous, receive},
 		"Sendrecv": {exchange, exchange}, "Bcast": {bcast, bcast}, "Gather": {gather, gather},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-				pending, begun := make(chan struct{}), make(chan struct{})
-				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-					buf := make([]int, 2)
-					err := world.Try(ctx, func(ctx context.Context) error {
-						if world.Rank() == 0 {
-							f := pair.before(world, buf)
-							close(pending)
-							<-begun
-							return f.Wait(ctx)
-						}
-						<-pending
-						go world.Signal(ctx, errors.New("disk full"))
-						<-ctx.Done()
-						f := pair.after(world, buf)
-						close(begun)
-						return f.Wait(ctx)
-					})
-					p, ok := errors.AsType[*mpicx.PropagatedError](err)
-					if world.Rank() == 1 && name == "Bcast" {
-						buf[0] = 0
-					}
-					if !ok || len(p.Failures) != 1 || buf[0] != 0 || buf[1] != 0 {
-						return fmt.Errorf("got %v and the error %w", buf, err)
-					}
-					return world.Barrier().Wait(ctx)
-				}, mpicx.WithRanks(2), backend))
+				nothingIsSentAfterAnError(t, backend, pair.before, pair.after)
 			})
 		})
 	}
+}
+
+// A beginner begins an operation with the other rank, which may write to buf.
+type beginner = func(c *mpicx.Comm, buf []int) future.Waiter
+
+// nothingIsSentAfterAnError has rank 0 begin an operation, and rank 1 one when it has an error.
+func nothingIsSentAfterAnError(t *testing.T, backend mpicx.Option, before, after beginner) {
+	pending, begun := make(chan struct{}), make(chan struct{})
+	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+		buf := make([]int, 2)
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if world.Rank() == 0 {
+				f := before(world, buf)
+				close(pending)
+				<-begun
+				return f.Wait(ctx)
+			}
+			<-pending
+			go world.Signal(ctx, errors.New("disk full"))
+			<-ctx.Done()
+			f := after(world, buf)
+			close(begun)
+			return f.Wait(ctx)
+		})
+		mpicx.Throw(messagesAre(err, "disk full"))
+		require.Equal(t, []int{0, 0}, buf)
+		return world.Barrier().Wait(ctx)
+	}, mpicx.WithRanks(2), backend))
 }
 
 // What waits for the verdict after its rank has raised an error is named as what the program has begun.
@@ -232,120 +174,58 @@ func TestWithheldIsNamed(t *testing.T) {
 	})
 }
 
-// A corruption that ends a Wait because it has ended the context of a Guard on an ancestor is final for the
-// communicator of that Wait, too (C4): an older ancestor's error is not told there any more.
-func TestFinalForWhoWaitedInAGuard(t *testing.T) {
-	oneProcess(t)
-	runBothTimes(t, 200, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		var first, second error
-		_ = world.TryAll(ctx, func(ctx context.Context) error {
-			parent := dup(ctx, world)
-			return parent.Guard(ctx, func(ctx context.Context) error {
-				child := dup(ctx, parent)
-				if world.Rank() == 0 {
-					return child.Guard(ctx, func(context.Context) error { return errors.New("diverged") })
-				}
-				short, cancel := context.WithTimeout(ctx, time.Hour)
-				defer cancel()
-				first = mpicx.Recv(child, []int{0}, 0, 1).Wait(short)
-				second = mpicx.Recv(child, []int{0}, 0, 1).Wait(ctx)
-				return second
-			})
-		})
-		if _, final := errors.AsType[*mpicx.CommCorruptedError](first); final {
-			mpicx.Throw(isA[*mpicx.CommCorruptedError](second))
-		}
-		return nil
-	})
-}
-
 // What a function returns may wrap the scope's error and the end of its context, or be joined with
 // them: errors.Is finds the rest, and not that a context has ended (T2).
 func TestOwnErrorAroundOthers(t *testing.T) {
-	own := errors.New("close failed")
 	for name, around := range map[string]func(err, end error) error{
-		"wrapped":        func(err, end error) error { return fmt.Errorf("%w: %w (%w)", own, err, end) },
-		"joined":         func(err, end error) error { return errors.Join(err, end, own) },
-		"inside":         func(err, end error) error { return fmt.Errorf("%w: %w", own, errors.Join(end, err)) },
-		"end, joined":    func(_, end error) error { return errors.Join(end, own) },
-		"end, explained": func(_, end error) error { return fmt.Errorf("step 3: %w", errors.Join(own, end)) },
-		"end, in a text": func(_, end error) error { return fmt.Errorf("%w, and %w", end, own) },
+		"wrapped":        func(err, end error) error { return fmt.Errorf("%w: %w (%w)", errClose, err, end) },
+		"joined":         func(err, end error) error { return errors.Join(err, end, errClose) },
+		"inside":         func(err, end error) error { return fmt.Errorf("%w: %w", errClose, errors.Join(end, err)) },
+		"end, joined":    func(_, end error) error { return errors.Join(end, errClose) },
+		"end, explained": func(_, end error) error { return fmt.Errorf("step 3: %w", errors.Join(errClose, end)) },
+		"end, in a text": func(_, end error) error { return fmt.Errorf("%w, and %w", end, errClose) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-				err := world.TryAll(ctx, func(ctx context.Context) error {
-					if world.Rank() == 0 {
-						return errors.New("disk full")
-					}
-					err := world.Barrier().Wait(ctx)
-					<-ctx.Done()
-					return around(err, ctx.Err())
-				})
-				mpicx.Throw(messagesAre(err, "disk full"))
-				require.Equal(t, world.Rank() == 1, errors.Is(err, own))
-				if strings.HasPrefix(name, "end") {
-					require.EqualError(t, err, "mpicx: error propagated from rank 0: disk full")
-					require.NotErrorIs(t, err, context.Canceled)
+		runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 {
+					return errors.New("disk full")
 				}
-				return nil
+				err := world.Barrier().Wait(ctx)
+				<-ctx.Done()
+				return around(err, ctx.Err())
 			})
+			mpicx.Throw(messagesAre(err, "disk full"))
+			require.Equal(t, world.Rank() == 1, errors.Is(err, errClose), name)
+			if strings.HasPrefix(name, "end") {
+				require.EqualError(t, err, "mpicx: error propagated from rank 0: disk full", name)
+				require.NotErrorIs(t, err, context.Canceled, name)
+			}
+			return nil
 		})
 	}
-}
-
-// A Guard whose context a corruption ends, inside a Try that has an error already, waits for nobody
-// (C1). It returns that error, and not the end of its context, which would tell all ranks nothing.
-func TestGuardInsideATryThatHasAnError(t *testing.T) {
-	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		child := dup(ctx, world)
-		var inGuard error
-		err := world.TryAll(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				return errors.New("disk full")
-			}
-			_ = world.Barrier().Wait(ctx)
-			inGuard = child.Guard(context.Background(), func(ctx context.Context) error {
-				<-ctx.Done() // rank 0 corrupts the world
-				return ctx.Err()
-			})
-			return inGuard
-		})
-		if world.Rank() == 0 {
-			_ = world.Guard(ctx, func(context.Context) error { return err })
-		} else if errors.Is(inGuard, context.Canceled) || !is[*mpicx.PropagatedError](inGuard) && !is[*mpicx.CommCorruptedError](inGuard) {
-			return fmt.Errorf("got %w", inGuard)
-		}
-		return nil
-	})
 }
 
 // What an error of another communicator has ended a Wait for is excused: the program was told why
 // it stays pending, and that another rank never calls it is no news. Close gives its communicator
 // up.
 func TestWaitThatAnotherErrorInterrupts(t *testing.T) {
-	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
-		for name, wait := range map[string]func(context.Context, *mpicx.Comm) error{
-			"Barrier": func(ctx context.Context, c *mpicx.Comm) error { return c.Barrier().Wait(ctx) },
-			"Dup":     func(ctx context.Context, c *mpicx.Comm) error { return c.Dup().Wait(ctx) },
-			"Close":   func(ctx context.Context, c *mpicx.Comm) error { return c.Close(ctx) },
-		} {
-			t.Run(name, func(t *testing.T) {
-				for range 30 {
-					mpicxtest.RunWith(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-						apart := dup(ctx, world)
-						err := apart.TryAll(ctx, func(ctx context.Context) error {
-							inner := world.Dup().MustGet(ctx)
-							if world.Rank() == 2 {
-								return errors.New("disk full")
-							}
-							return wait(ctx, inner)
-						})
-						return isA[*mpicx.PropagatedError](err)
-					}, backend)
+	for _, wait := range []func(context.Context, *mpicx.Comm) error{
+		barrier,
+		func(ctx context.Context, c *mpicx.Comm) error { return c.Dup().Wait(ctx) },
+		func(ctx context.Context, c *mpicx.Comm) error { return c.Close(ctx) },
+	} {
+		runBothTimes(t, 30, 5, func(ctx context.Context, world *mpicx.Comm) error {
+			apart := dup(ctx, world)
+			err := apart.TryAll(ctx, func(ctx context.Context) error {
+				inner := world.Dup().MustGet(ctx)
+				if world.Rank() == 2 {
+					return errors.New("disk full")
 				}
+				return wait(ctx, inner)
 			})
-		}
-	})
+			return isA[*mpicx.PropagatedError](err)
+		})
+	}
 }
 
 // A rank's error is in the round that its Try has decided on, though another goroutine of the rank
@@ -355,28 +235,12 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 	var all [2][2]string // by TryAll and rank
 	runBothTimes(t, 100, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		me := world.Rank()
-		never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-me, 77).Wait(ctx) }
 		for k := range all {
 			err := world.TryAll(ctx, func(ctx context.Context) error {
 				if me == k {
 					return world.Signal(ctx, fmt.Errorf("signal %d", k))
 				}
-				inner := make(chan error)
-				go func() {
-					inner <- world.Try(ctx, func(ctx context.Context) error {
-						if k == 0 {
-							return fmt.Errorf("inner %d", me)
-						}
-						return never(ctx)
-					})
-				}()
-				if k == 1 {
-					<-inner
-					return errors.New("own")
-				}
-				err := never(ctx)
-				<-inner
-				return err
+				return besideAnInnerTry(ctx, world, k == 0)
 			})
 			mpicx.Throw(isA[*mpicx.PropagatedError](err))
 			all[k][me] = told(err)
@@ -386,6 +250,23 @@ func TestInnerTryInAGoroutine(t *testing.T) {
 		require.Equal(t, all[1][0], all[1][1])
 		return world.Barrier().Wait(ctx)
 	})
+}
+
+// besideAnInnerTry has a goroutine enter a Try: that fails, and this one waits until an error ends
+// that; or it waits there, and this one fails then.
+func besideAnInnerTry(ctx context.Context, world *mpicx.Comm, innerFails bool) error {
+	never := func(ctx context.Context) error { return mpicx.Recv(world, []int{0}, 1-world.Rank(), 77).Wait(ctx) }
+	fail := func(context.Context) error { return errors.New("fails") }
+	inner := make(chan error)
+	if innerFails {
+		go func() { inner <- world.Try(ctx, fail) }()
+		err := never(ctx)
+		<-inner
+		return err
+	}
+	go func() { inner <- world.Try(ctx, never) }()
+	<-inner
+	return fail(ctx)
 }
 
 // A rank whose function gives up because an inner error has ended its context, before
@@ -417,21 +298,15 @@ func TestWhatTryReturnsAllHave(t *testing.T) {
 func TestAChildsErrorLeavesTheParentAsOne(t *testing.T) {
 	oneProcess(t)
 	runBothTimes(t, 200, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		var child *mpicx.Comm
-		mpicx.Throw(world.TryAll(ctx, func(ctx context.Context) (err error) {
-			child, err = world.Split(0, world.Rank()).Get(ctx)
-			return err
-		}))
+		child := dup(ctx, world)
 		err := world.TryAll(ctx, func(ctx context.Context) error {
 			if world.Rank() == 1 {
 				return child.SignalError(ctx, 44)
 			}
 			return child.Barrier().Wait(ctx)
 		})
-		if p, ok := errors.AsType[*mpicx.PropagatedError](err); !ok || len(p.Failures) != world.Size() {
-			return fmt.Errorf("the parent's: %w", err)
-		}
-		return world.TryAll(ctx, func(context.Context) error { return nil })
+		mpicx.Throw(failedAt(err, 0, 1, 2)) // the parent's
+		return world.TryAll(ctx, succeeds)
 	})
 }
 
@@ -447,15 +322,11 @@ func TestNestedTry(t *testing.T) {
 					return &placeError{1, 7}
 				}
 				err := world.Barrier().Wait(ctx)
-				if ctx.Err() == nil {
-					return errors.New("the inner context has not ended")
-				}
+				require.Error(t, ctx.Err(), "the inner context")
 				return err
 			})
 			mpicx.Throw(propagated(inner, 107))
-			if ctx.Err() != nil {
-				return fmt.Errorf("the outer context has ended: %w", context.Cause(ctx))
-			}
+			require.NoError(t, ctx.Err(), "the outer context")
 			mpicx.Throw(exchange(ctx, world, 0))
 			if world.Rank() == 2 {
 				settle()
@@ -464,9 +335,7 @@ func TestNestedTry(t *testing.T) {
 			return world.Barrier().Wait(ctx)
 		})
 		mpicx.Throw(failedAt(err, 2))
-		if !strings.Contains(err.Error(), "recovery failed: mpicx: error propagated from rank 1") {
-			return fmt.Errorf("got %w", err)
-		}
+		require.ErrorContains(t, err, "recovery failed: mpicx: error propagated from rank 1")
 		return exchange(ctx, world, 0)
 	})
 }

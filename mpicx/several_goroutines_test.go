@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,9 +45,7 @@ func (s *several) tells(round int, err error) error {
 
 // hesitate gives other goroutines a chance to be first.
 func hesitate() {
-	for range rand.IntN(4) {
-		runtime.Gosched()
-	}
+	yield(rand.IntN(4))
 	if processes == nil && rand.IntN(4) == 0 { // fake time: until all others are blocked
 		time.Sleep(time.Duration(rand.IntN(3)))
 	}
@@ -130,7 +128,7 @@ var severalBodies = map[string]func(s *several, ctx context.Context, round int, 
 	},
 }
 
-func isTold(err error) bool { _, ok := errors.AsType[*mpicx.PropagatedError](err); return ok }
+func isTold(err error) bool { return is[*mpicx.PropagatedError](err) }
 
 // untold returns an error if err is not one that all ranks have.
 func (s *several) untold(err error) error {
@@ -200,26 +198,22 @@ func TestSeveralGoroutines(t *testing.T) {
 	default:
 		rounds = 200
 	}
-	sizes := 0
-	for scopeName, scope := range inOrder(severalScopes) {
-		for bodyName, body := range inOrder(severalBodies) {
-			for who, backend := range product([]string{"one raises", "all raise"}, []string{"blackchannel", "ulfm"}) {
-				t.Run(fmt.Sprintf("%s/%s/%s/%s", scopeName, bodyName, who, backend), func(t *testing.T) {
-					if processes != nil && backend != mpicx.Backend {
-						t.Skip("processes have the backend of their build")
-					}
-					sizes++
-					for _, n := range fitting(2, 3, 4, 5, 6, 7, 8) {
-						if !long && n != 2+sizes%3 && n != 5+sizes%4 {
-							continue
-						}
-						playSeveral(t, n, rounds, backend, scope, body, who == "all raise")
-						if t.Failed() {
-							return
-						}
-					}
-				})
+	k := 0
+	for scope, body := range product(slices.Sorted(maps.Keys(severalScopes)), slices.Sorted(maps.Keys(severalBodies))) {
+		for who, backend := range product([]string{"one raises", "all raise"}, []string{"blackchannel", "ulfm"}) {
+			if processes != nil && backend != mpicx.Backend {
+				continue // processes have the backend of their build
 			}
+			k++
+			sizes := []int{2 + k%3, 5 + k%4}
+			if long {
+				sizes = numbers(7, 2)
+			}
+			t.Run(fmt.Sprintf("%s/%s/%s/%s", scope, body, who, backend), func(t *testing.T) {
+				for _, n := range fitting(sizes...) {
+					playSeveral(t, n, rounds, backend, severalScopes[scope], severalBodies[body], who == "all raise")
+				}
+			})
 		}
 	}
 }
@@ -243,11 +237,8 @@ func playSeveral(t *testing.T, n, rounds int, backend string, scope roundOf,
 			p, ok := errors.AsType[*mpicx.PropagatedError](err)
 			if !ok || !all && len(p.Failures) != 1 || slices.ContainsFunc(p.Failures, func(f mpicx.Failure) bool {
 				return f.Message != fmt.Sprint("error ", k) || !all && f.Rank != k%n
-			}) {
-				return fmt.Errorf("rank %d of %d, round %d: got %w", world.Rank(), n, k, err)
-			}
-			if closing[k] && !errors.Is(err, errClose) {
-				return fmt.Errorf("rank %d of %d, round %d: its own error is not in %w", world.Rank(), n, k, err)
+			}) || closing[k] && !errors.Is(err, errClose) {
+				return fmt.Errorf("round %d, own error %t: got %w", k, closing[k], err)
 			}
 			return s.untold(s.tells(k, err))
 		})
@@ -255,16 +246,11 @@ func playSeveral(t *testing.T, n, rounds int, backend string, scope roundOf,
 		heard[world.Rank()] = s.told
 		return exchange(ctx, world, rounds)
 	}, hook.Backend[mpicx.Option](backend))
-	if t.Failed() {
-		t.Logf("%d ranks, %s", n, backend)
-		return
-	}
+	require.False(t, t.Failed(), "%d ranks, %s", n, backend)
 	heard = gather(t, heard)
-	for k := range rounds {
-		for r := range n {
-			for _, text := range heard[r][k] {
-				require.Equal(t, heard[0][k][0], text, "round %d, rank %d of %d", k, r, n)
-			}
+	for k, r := range product(indices(rounds), indices(n)) {
+		for _, text := range heard[r][k] {
+			require.Equal(t, heard[0][k][0], text, "round %d, rank %d of %d", k, r, n)
 		}
 	}
 }

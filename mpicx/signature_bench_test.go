@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/internal/element"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -60,9 +62,9 @@ func BenchmarkChecks(b *testing.B) {
 			other := 1 - c.Rank()
 			if c.Rank() == 0 {
 				Send(c, buf[:1], other, 0).MustWait(ctx)
-				Recv(c, buf[1:], other, 0).MustWait(ctx)
-			} else {
-				Recv(c, buf[1:], other, 0).MustWait(ctx)
+			}
+			Recv(c, buf[1:], other, 0).MustWait(ctx)
+			if c.Rank() == 1 {
 				Send(c, buf[:1], other, 0).MustWait(ctx)
 			}
 		}, func() { checksOfMessages(2) }},
@@ -71,32 +73,14 @@ func BenchmarkChecks(b *testing.B) {
 		{"Barrier, 8 ranks", 8, func(ctx context.Context, c *Comm, _ []float64) { c.Barrier().MustWait(ctx) }, func() { checksOfCalls(&port, 8, 14) }},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			const times = 500
 			var ops, checks []float64
-			err := Run(b.Context(), func(ctx context.Context, c *Comm) error {
-				buf := make([]float64, 2)
-				for range b.N {
-					if c.Rank() == 0 {
-						begin := time.Now()
-						for range times {
-							test.checks()
-						}
-						checks = append(checks, float64(time.Since(begin))/times)
-					}
-					c.Barrier().MustWait(ctx)
-					begin := time.Now()
-					for range times {
-						test.op(ctx, c, buf)
-					}
-					if c.Rank() == 0 {
-						ops = append(ops, float64(time.Since(begin))/times)
-					}
+			require.NoError(b, Run(b.Context(), func(ctx context.Context, c *Comm) error {
+				all, own := measured(ctx, c, b.N, test.op, test.checks)
+				if c.Rank() == 0 {
+					ops, checks = all, own
 				}
 				return nil
-			}, WithRanks(test.ranks))
-			if err != nil {
-				b.Fatal(err)
-			}
+			}, WithRanks(test.ranks)))
 			slices.Sort(ops)
 			slices.Sort(checks)
 			op, check := ops[len(ops)/2], checks[len(checks)/2]
@@ -105,6 +89,29 @@ func BenchmarkChecks(b *testing.B) {
 			b.ReportMetric(op/(op-check), "ratio")
 		})
 	}
+}
+
+// measured returns how long operations took, and at rank 0 their checks, in turn.
+func measured(ctx context.Context, c *Comm, times int, op func(context.Context, *Comm, []float64), check func()) (ops, checks []float64) {
+	buf := make([]float64, 2)
+	for range times {
+		if c.Rank() == 0 {
+			checks = append(checks, perCall(check))
+		}
+		c.Barrier().MustWait(ctx)
+		ops = append(ops, perCall(func() { op(ctx, c, buf) }))
+	}
+	return ops, checks
+}
+
+// perCall returns how many nanoseconds a call takes.
+func perCall(call func()) float64 {
+	const times = 500
+	begin := time.Now()
+	for range times {
+		call()
+	}
+	return float64(time.Since(begin)) / times
 }
 
 func allreduceOne(ctx context.Context, c *Comm, buf []float64) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/trace"
@@ -54,12 +53,12 @@ func TestTimelineOfAnError(t *testing.T) {
 		}, mpicx.WithRanks(4), mpicx.WithTimeline(dir), backend))
 		lines := eventsOf(t, dir)
 		for rank := range 4 {
+			why := "notice"
 			if rank == 2 {
-				require.Equal(t, "world", hasEvents(t, lines, rank, "start fault").Comm)
-				hasEvents(t, lines, rank, "start fault join verdict epoch mark end")
-			} else {
-				hasEvents(t, lines, rank, "start notice join verdict epoch mark end")
+				why = "fault"
 			}
+			require.Equal(t, "world", hasEvents(t, lines, rank, "start "+why).Comm)
+			hasEvents(t, lines, rank, "start "+why+" join verdict epoch mark end")
 			require.Contains(t, hasEvents(t, lines, rank, "verdict").Text, "diverged")
 			require.Equal(t, "again", hasEvents(t, lines, rank, "mark").Text)
 		}
@@ -69,40 +68,30 @@ func TestTimelineOfAnError(t *testing.T) {
 // A recovery with Replace, and one with Shrink, as each rank has it.
 func TestTimelineOfARepair(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
-	for name, repair := range map[observe.Kind]func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error){
-		observe.Replace: func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Replace().Get(ctx) },
-		observe.Shrink:  func(ctx context.Context, c *mpicx.Comm) (*mpicx.Comm, error) { return c.Shrink().Get(ctx) },
+	for name, repair := range map[observe.Kind]func(*mpicx.Comm) *future.Future[*mpicx.Comm]{
+		observe.Replace: (*mpicx.Comm).Replace, observe.Shrink: (*mpicx.Comm).Shrink,
 	} {
-		t.Run(string(name), func(t *testing.T) {
-			dir := t.TempDir()
-			killed := mpicxtest.RunFaults(t, 4, "kill 2 in Allreduce step 1 call 3", func(ctx context.Context, world *mpicx.Comm) error {
-				for i := 0; i < 5; {
-					one, sum := []int{1}, []int{0}
-					err := mpicx.Allreduce(world, one, sum, mpicx.Sum).Wait(ctx)
-					if err == nil {
-						i++
-						continue
-					}
-					if world, err = repair(ctx, world); err != nil {
-						return err
-					}
-					i = 0
+		dir := t.TempDir()
+		killed := mpicxtest.RunFaults(t, 4, "kill 2 in Allreduce step 1 call 3", func(ctx context.Context, world *mpicx.Comm) error {
+			for i := 0; i < 5; i++ {
+				if mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).Wait(ctx) != nil {
+					world, i = repair(world).MustGet(ctx), -1
 				}
-				return nil
-			}, mpicx.WithSpares(1), mpicx.WithTimeline(dir))
-			require.Equal(t, []int{2}, killed)
-			lines := eventsOf(t, dir)
-			for _, rank := range []int{0, 1, 3} {
-				require.Equal(t, 2, *hasEvents(t, lines, rank, "start death").By)
-				hasEvents(t, lines, rank, "start death verdict epoch "+string(name)+" end")
-				hasEvents(t, lines, rank, "start notice join verdict epoch repair "+string(name)+" end")
 			}
-			hasEvents(t, lines, 2, "start dies")
-			if name == observe.Replace {
-				require.Equal(t, 2, *hasEvents(t, lines, 4, "start death "+string(name)).As)
-				hasEvents(t, lines, 4, "start death "+string(name)+" end")
-			}
-		})
+			return nil
+		}, mpicx.WithSpares(1), mpicx.WithTimeline(dir))
+		require.Equal(t, []int{2}, killed)
+		lines := eventsOf(t, dir)
+		for _, rank := range []int{0, 1, 3} {
+			require.Equal(t, 2, *hasEvents(t, lines, rank, "start death").By)
+			hasEvents(t, lines, rank, "start death verdict epoch "+string(name)+" end")
+			hasEvents(t, lines, rank, "start notice join verdict epoch repair "+string(name)+" end")
+		}
+		hasEvents(t, lines, 2, "start dies")
+		if name == observe.Replace {
+			require.Equal(t, 2, *hasEvents(t, lines, 4, "start death replace").As)
+			hasEvents(t, lines, 4, "start death replace end")
+		}
 	}
 }
 
@@ -149,7 +138,8 @@ func TestTimelineOfSeveralWaits(t *testing.T) {
 		first := make(chan error)
 		go func() { first <- mpicx.Recv(world, []int{0}, 1, 0).Wait(ctx) }()
 		other, another := mpicx.Recv(world, []int{0}, 1, 1), mpicx.Recv(world, []int{0}, 1, 2)
-		return errors.Join(waitBoth(ctx, other, another), <-first)
+		_, err := future.WaitAny(ctx, other, another)
+		return errors.Join(err, future.WaitAll(ctx, other, another), <-first)
 	})
 	var names []string
 	for _, l := range eventsOf(t, dir) {
@@ -169,33 +159,21 @@ func TestNoTimelineCostsNothing(t *testing.T) {
 	}
 	const trips = 1000
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-		out, in := []int{1}, []int{0}
 		peer := 1 - world.Rank()
-		send, recv := mpicx.SendInit(world, out, peer, 0), mpicx.RecvInit(world, in, peer, 0)
+		send, recv := mpicx.SendInit(world, []int{1}, peer, 0), mpicx.RecvInit(world, []int{0}, peer, 0)
 		if world.Rank() == 1 {
 			for range trips + 1 { // AllocsPerRun makes one more
 				mpicx.Throw(errors.Join(recv.Start().Wait(ctx), send.Start().Wait(ctx)))
 			}
 			return nil
 		}
-		if n := testing.AllocsPerRun(trips, func() {
+		require.Zero(t, testing.AllocsPerRun(trips, func() {
 			sent, got := send.Start(), recv.Start()
-			if got.Wait(ctx) != nil || sent.Wait(ctx) != nil {
-				panic("failed")
-			}
-		}); n > 0 {
-			return fmt.Errorf("%g allocations a round trip", n)
-		}
+			got.MustWait(ctx)
+			sent.MustWait(ctx)
+		}))
 		return nil
 	}, mpicx.WithRanks(2)))
-}
-
-// waitBoth waits for one of two, and then for the other.
-func waitBoth(ctx context.Context, a, b future.Waiter) error {
-	if _, err := future.WaitAny(ctx, a, b); err != nil {
-		return err
-	}
-	return future.WaitAll(ctx, a, b)
 }
 
 func TestRuntimeTrace(t *testing.T) {

@@ -1,13 +1,11 @@
 package mpicx_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,7 +22,7 @@ import (
 // What fn returns passes Try unchanged if all ranks have it: wrapped, too.
 func TestTryReturnsWhatAllHave(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		wrapped := errors.New("not yet")
+		var wrapped error
 		err := world.Try(ctx, func(ctx context.Context) error {
 			if world.Rank() == 0 {
 				return &placeError{0, 1}
@@ -32,9 +30,7 @@ func TestTryReturnsWhatAllHave(t *testing.T) {
 			wrapped = fmt.Errorf("while waiting: %w", world.Barrier().Wait(ctx))
 			return wrapped
 		})
-		if world.Rank() == 1 && err != wrapped {
-			return fmt.Errorf("got %v", err)
-		}
+		require.True(t, world.Rank() == 0 || err == wrapped, "%v", err)
 		mpicx.Throw(isA[*mpicx.PropagatedError](err))
 		return exchange(ctx, world, 0)
 	})
@@ -43,30 +39,8 @@ func TestTryReturnsWhatAllHave(t *testing.T) {
 // Thrown errors are taken back; a panic and a Goexit pass Try.
 func TestTryTakesThrownErrorsOnly(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		if err := world.Try(ctx, func(context.Context) error { mpicx.Throw(&placeError{0, 3}); return nil }); propagated(err, 103) != nil {
-			return err
-		}
-		mpicx.Throw(nil)
-		how, _ := outcome(func() error { return world.Try(ctx, func(context.Context) error { panic("mine") }) })
-		if how != "mine" || world.Err() != nil {
-			return fmt.Errorf("%v, %v", how, world.Err())
-		}
-		return exchange(ctx, world, 0)
-	})
-}
-
-// A rank that only waits for the channel of a future takes part in resolving.
-func TestDoneTakesPartInResolving(t *testing.T) {
-	fakeTime(t)
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		var err error
-		if world.Rank() == 0 {
-			settle()
-			err = world.SignalError(ctx, 4)
-		} else {
-			err = waysToLook["Done"](ctx, mpicx.Recv(world, []int{0}, 0, 1))
-		}
-		mpicx.Throw(propagated(err, 4))
+		mpicx.Throw(propagated(world.Try(ctx, func(context.Context) error { mpicx.Throw(&placeError{0, 3}); return nil }), 103))
+		require.PanicsWithValue(t, "mine", func() { _ = world.Try(ctx, func(context.Context) error { panic("mine") }) })
 		return exchange(ctx, world, 0)
 	})
 }
@@ -99,9 +73,8 @@ func TestInstance(t *testing.T) {
 
 func TestRunOptions(t *testing.T) {
 	oneProcess(t)
-	nothing := func(context.Context, *mpicx.Comm) error { return nil }
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(1), nil), "option 1 is nil")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(0)), "0 ranks, expected 1 or more")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(1), nil), "option 1 is nil")
 	for want, d := range map[string]mpicx.Detector{
 		"nil detector, expected one such as Ring{}":       nil,
 		"period -1ns, expected more than 0":               mpicx.Ring{Period: -1},
@@ -113,12 +86,12 @@ func TestRunOptions(t *testing.T) {
 		"timeout 2s, expected more than the period, 2s":   mpicx.Ping{Period: 2 * time.Second, Timeout: 2 * time.Second},
 		"timeout 120h0m0s, expected at most 24h0m0s":      mpicx.Ping{Period: 30 * time.Hour},
 	} {
-		require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(d)), want)
+		require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(d)), want)
 	}
-	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
-	require.NoError(t, mpicx.Run(t.Context(), nothing, mpicx.WithDetector(mpicx.Ping{Period: 10 * time.Millisecond})))
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(mpicx.Ring{Timeout: time.Second})))
+	require.NoError(t, mpicx.Run(t.Context(), returns, mpicx.WithDetector(mpicx.Ping{Period: 10 * time.Millisecond})))
 	t.Setenv("MPICX_RANKS", "many")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing), `MPICX_RANKS="many"`)
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns), `MPICX_RANKS="many"`)
 	t.Setenv("MPICX_RANKS", "3")
 	var ranks atomic.Int32
 	require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -134,21 +107,20 @@ func TestRunWithoutMPI(t *testing.T) {
 	if mpicx.Transport == "mpi" {
 		t.Skip("built with -tags mpi")
 	}
-	nothing := func(context.Context, *mpicx.Comm) error { return nil }
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "1")
-	require.NoError(t, mpicx.Run(t.Context(), nothing))
+	require.NoError(t, mpicx.Run(t.Context(), returns))
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "4")
-	require.ErrorContains(t, mpicx.Run(t.Context(), nothing, mpicx.WithRanks(4)), "4 processes (OMPI_COMM_WORLD_SIZE), and each would be a job of its own: build with -tags mpi")
+	require.ErrorContains(t, mpicx.Run(t.Context(), returns, mpicx.WithRanks(4)), "4 processes (OMPI_COMM_WORLD_SIZE), and each would be a job of its own: build with -tags mpi")
 	_, err := mpicx.Initialize(t.Context())
 	require.ErrorContains(t, err, "-tags mpi")
 	t.Setenv("MPICX_RANKS", "2")
-	require.NoError(t, mpicx.Run(t.Context(), nothing))
+	require.NoError(t, mpicx.Run(t.Context(), returns))
 }
 
 // Events are logged, with rank, comm and epoch.
 func TestLog(t *testing.T) {
 	oneProcess(t)
-	var out lockedBuffer
+	var out printed
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
@@ -182,23 +154,6 @@ func TestLog(t *testing.T) {
 	}
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // countingListener counts the messages that a rank sends on error channels.
 type countingListener struct {
 	transport.Listener
@@ -219,39 +174,7 @@ func TestP6Messages(t *testing.T) {
 	for _, n := range fitting(1, 2, 3, 8, 33, 100, 256) {
 		sent := make([]atomic.Int64, n)
 		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-			me := world.Rank()
-			part := world.Split(me%2, 0).MustGet(ctx)
-			setUp := sent[me].Load() // with the ULFM backend, all agree that all have one
-			mpicx.Throw(world.Guard(ctx, func(ctx context.Context) error {
-				return world.Try(ctx, func(ctx context.Context) error {
-					for range 3 {
-						mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
-					}
-					if mpicx.Backend == "ulfm" { // two messages have it forgotten
-						return nil
-					}
-					return part.Close(ctx)
-				})
-			}))
-			if s := sent[me].Load() - setUp; s != 0 {
-				return fmt.Errorf("rank %d of %d sent %d messages on error channels, without an error", me, n, s)
-			}
-			mpicx.Throw(world.TryAll(ctx, func(context.Context) error { return nil })) // all have looked
-			var err error
-			if me == n/3 {
-				err = world.SignalError(ctx, 1)
-			} else {
-				err = mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
-			}
-			mpicx.Throw(propagated(err, 1))
-			most := 2 * (bits.Len(uint(n-1)) + 1)
-			if mpicx.Backend == "ulfm" {
-				most *= 2 // the graph has both neighbours at each distance
-			}
-			if s := int(sent[me].Load() - setUp); s > most {
-				return fmt.Errorf("rank %d of %d sent %d messages, expected %d at most", me, n, s, most)
-			}
-			return nil
+			return countMessages(ctx, t, world, &sent[world.Rank()])
 		}, mpicx.WithRanks(n), hook.Transport[mpicx.Option](func(c transport.Comm) transport.Comm {
 			return &listening{c, func(_ transport.Comm, l transport.Listener) transport.Listener {
 				return &countingListener{l, &sent[c.Rank()]}
@@ -260,48 +183,86 @@ func TestP6Messages(t *testing.T) {
 	}
 }
 
+// countMessages checks how many messages a rank sends without an error, and for one.
+func countMessages(ctx context.Context, t *testing.T, world *mpicx.Comm, sent *atomic.Int64) error {
+	n, me := world.Size(), world.Rank()
+	part := world.Split(me%2, 0).MustGet(ctx)
+	setUp := sent.Load() // with the ULFM backend, all agree that all have one
+	mpicx.Throw(world.Guard(ctx, func(ctx context.Context) error {
+		return world.Try(ctx, func(ctx context.Context) error {
+			for range 3 {
+				mpicx.Allreduce(world, []int{1}, []int{0}, mpicx.Sum).MustWait(ctx)
+			}
+			if mpicx.Backend == "ulfm" { // two messages have it forgotten
+				return nil
+			}
+			return part.Close(ctx)
+		})
+	}))
+	require.Equal(t, setUp, sent.Load(), "rank %d of %d, without an error", me, n)
+	mpicx.Throw(world.TryAll(ctx, succeeds)) // all have looked
+	var err error
+	if me == n/3 {
+		err = world.SignalError(ctx, 1)
+	} else {
+		err = mpicx.Recv(world, []int{0}, mpicx.AnySource, 1).Wait(ctx)
+	}
+	most := 2 * (bits.Len(uint(n-1)) + 1)
+	if mpicx.Backend == "ulfm" {
+		most *= 2 // the graph has both neighbours at each distance
+	}
+	require.LessOrEqual(t, int(sent.Load()-setUp), most, "rank %d of %d", me, n)
+	return propagated(err, 1)
+}
+
 // P1: whatever was pending ends, or the Barrier after it, and each rank gets the error once.
 func TestP1WhateverWasPending(t *testing.T) {
+	pending := []callee{
+		{"Recv", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), 0, 1) }},
+		{"Recv any", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), mpicx.AnySource, mpicx.AnyTag) }},
+		{"RecvSlice", func(p place) waiter { return mpicx.RecvSlice[int](p.Comm, 0, 1) }},
+		{"RecvValue", func(p place) waiter { return mpicx.RecvValue[string](p.Comm, 0, 1) }},
+		{"Ssend", func(p place) waiter { return mpicx.Ssend(p.Comm, []int{1}, 0, 1) }},
+		{"long Send", func(p place) waiter { return mpicx.Send(p.Comm, make([]int, 10000), 0, 1) }},
+		{"Sendrecv", func(p place) waiter { return mpicx.Sendrecv(p.Comm, make([]int, 9), 0, 1, make([]int, 9), 0, 2) }},
+		{"Probe", func(p place) waiter { return mpicx.Probe[int](p.Comm, 0, 1) }},
+		{"Mprobe", func(p place) waiter { return p.Mprobe(mpicx.AnySource, 1) }},
+		{"RecvInit", func(p place) waiter { return mpicx.RecvInit(p.Comm, make([]int, 1), 0, 1).Start() }},
+		{"long SsendInit", func(p place) waiter { return mpicx.SsendInit(p.Comm, make([]int, 20_000), 0, 1).Start() }},
+	}
 	for _, n := range fitting(2, 5) {
-		calls := append([]callee{
-			{"Recv", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), 0, 1) }},
-			{"Recv any", func(p place) waiter { return mpicx.Recv(p.Comm, make([]int, 1), mpicx.AnySource, mpicx.AnyTag) }},
-			{"RecvSlice", func(p place) waiter { return mpicx.RecvSlice[int](p.Comm, 0, 1) }},
-			{"RecvValue", func(p place) waiter { return mpicx.RecvValue[string](p.Comm, 0, 1) }},
-			{"Ssend", func(p place) waiter { return mpicx.Ssend(p.Comm, []int{1}, 0, 1) }},
-			{"long Send", func(p place) waiter { return mpicx.Send(p.Comm, make([]int, 10000), 0, 1) }},
-			{"Sendrecv", func(p place) waiter { return mpicx.Sendrecv(p.Comm, make([]int, 9), 0, 1, make([]int, 9), 0, 2) }},
-			{"Probe", func(p place) waiter { return mpicx.Probe[int](p.Comm, 0, 1) }},
-			{"Mprobe", func(p place) waiter { return p.Mprobe(mpicx.AnySource, 1) }},
-			{"RecvInit", func(p place) waiter { return mpicx.RecvInit(p.Comm, make([]int, 1), 0, 1).Start() }},
-			{"long SsendInit", func(p place) waiter { return mpicx.SsendInit(p.Comm, make([]int, 20_000), 0, 1).Start() }},
-		}, callees(n)...)
-		for _, call := range calls {
+		for _, call := range append(pending, callees(n)...) {
 			if call.text == "Close" || call.text == "CreateIntercomm" {
 				continue // the world is not closed, and what has no two groups is refused
 			}
-			t.Run(fmt.Sprintf("%s/%d", call.text, n), func(t *testing.T) {
-				mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
-					if world.Rank() == 0 {
-						mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
-						return exchange(ctx, world, 0)
-					}
-					begun := call.begin(place{Comm: world})
-					err := begun.Wait(ctx)
-					if err == nil { // it has not needed rank 0
-						err = world.Barrier().Wait(ctx)
-					}
-					mpicx.Throw(propagated(err, 7))
-					if f, ok := begun.(future.Waiter); ok {
-						if done, _ := f.Test(); !done {
-							return errors.New("the future is not done")
-						}
-					}
-					return exchange(ctx, world, 0)
-				})
+			mpicxtest.Run(t, n, func(ctx context.Context, world *mpicx.Comm) error {
+				return explain(endsWithASignal(ctx, t, world, call.begin), "%s of %d", call.text, n)
 			})
 		}
 	}
+}
+
+// endsWithASignal has rank 0 signal, while the others are in a call.
+func endsWithASignal(ctx context.Context, t *testing.T, world *mpicx.Comm, begin func(place) waiter) error {
+	if world.Rank() == 0 {
+		mpicx.Throw(propagated(world.SignalError(ctx, 7), 7))
+		return exchange(ctx, world, 0)
+	}
+	begun := begin(place{Comm: world})
+	f, isFuture := begun.(future.Waiter)
+	if isFuture && world.Rank() == 1 { // who only waits for the channel takes part as well
+		<-f.Done()
+	}
+	err := begun.Wait(ctx)
+	if err == nil { // it has not needed rank 0
+		err = world.Barrier().Wait(ctx)
+	}
+	mpicx.Throw(propagated(err, 7))
+	if isFuture {
+		done, _ := f.Test()
+		require.True(t, done)
+	}
+	return exchange(ctx, world, 0)
 }
 
 // P7 for Test: while an error is on its way a Wait would block, so Test says false, even of a
@@ -321,23 +282,27 @@ func TestP7TestAfterWaitAny(t *testing.T) {
 		}
 		got := []int{0}
 		never, f := mpicx.Recv(world, []int{0}, 2, 1), mpicx.Recv(world, got, 1, 1)
-		if i, err := future.WaitAny(ctx, never, f); i != 1 || err != nil {
-			return fmt.Errorf("WaitAny: %d %v", i, err)
+		i, err := future.WaitAny(ctx, never, f)
+		require.True(t, i == 1 && err == nil, "%v", err)
+		for _, want := range []struct {
+			wait time.Duration
+			done bool
+			code []int
+		}{
+			{0, true, nil},
+			{2 * time.Second, false, nil},     // the notice is here
+			{2 * time.Second, true, []int{3}}, // the verdict is here
+			{0, true, nil},
+		} {
+			time.Sleep(want.wait)
+			done, err := f.Test()
+			require.Equal(t, want.done, done)
+			if want.code == nil {
+				require.NoError(t, err)
+			} else {
+				mpicx.Throw(propagated(err, want.code...))
+			}
 		}
-		if done, err := f.Test(); !done || err != nil {
-			return fmt.Errorf("before the error: %v %v", done, err)
-		}
-		time.Sleep(2 * time.Second) // the notice is here
-		if done, err := f.Test(); done || err != nil {
-			return fmt.Errorf("while the error is on its way: %v %v", done, err)
-		}
-		time.Sleep(2 * time.Second) // the verdict is here
-		if done, err := f.Test(); !done || propagated(err, 3) != nil {
-			return fmt.Errorf("after the verdict: %v %v", done, err)
-		}
-		if done, err := f.Test(); !done || err != nil || got[0] != 42 {
-			return fmt.Errorf("the message is lost: %v %v %v", done, err, got)
-		}
-		return nil
+		return same("the message", got, []int{42})
 	})
 }

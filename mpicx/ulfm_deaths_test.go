@@ -3,9 +3,10 @@ package mpicx_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -44,9 +45,9 @@ func TestH1Involved(t *testing.T) {
 		default:
 			mpicx.Throw(deadIs(world.Barrier().Wait(ctx), 3))
 			for range 2 {
-				mpicx.Throw(deadIs(world.Dup().Wait(ctx), 3))
-				mpicx.Throw(deadIs(world.Split(0, 0).Wait(ctx), 3))
-				mpicx.Throw(deadIs(world.SplitShared(0).Wait(ctx), 3))
+				for _, f := range []future.Waiter{world.Dup(), world.Split(0, 0), world.SplitShared(0)} {
+					mpicx.Throw(deadIs(f.Wait(ctx), 3))
+				}
 			}
 		}
 		for r := range 3 { // all to all among the living
@@ -54,9 +55,8 @@ func TestH1Involved(t *testing.T) {
 		}
 		for r := range 3 {
 			got := []int{-1}
-			if err := mpicx.Recv(world, got, r, 5).Wait(ctx); err != nil || got[0] != r {
-				return fmt.Errorf("from rank %d: %v %w", r, got, err)
-			}
+			mpicx.Recv(world, got, r, 5).MustWait(ctx)
+			require.Equal(t, r, got[0])
 		}
 		return nil
 	})
@@ -72,9 +72,8 @@ func TestH1NobodyIsTold(t *testing.T) {
 		peer := 2 - world.Rank()
 		send := mpicx.Send(world, []int{7}, peer, 0)
 		got := []int{0}
-		if err := mpicx.Recv(world, got, peer, 0).Wait(ctx); err != nil || got[0] != 7 {
-			return fmt.Errorf("%v %w", got, err)
-		}
+		mpicx.Recv(world, got, peer, 0).MustWait(ctx)
+		require.Equal(t, 7, got[0])
 		return first(send.Wait(ctx), world.Err())
 	})
 }
@@ -104,28 +103,31 @@ func TestMessageOfTheDead(t *testing.T) {
 // however long it was and though the receiver looked only later.
 func TestLastWordsOfTheDead(t *testing.T) {
 	for _, words := range []int{1, 490, 750, 1020, 50_000} { // a packet of Open MPI's is 4 KiB
-		t.Run(fmt.Sprint(words), func(t *testing.T) {
-			mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-				const messages = 50
-				switch world.Rank() {
-				case 1:
-					mpicx.Send(world, make([]int, words), 0, 1)
-					mpicxtest.Die(world)
-				case 2:
-					for i := range messages {
-						mpicx.Send(world, []int{i}, 0, 2).MustWait(ctx)
-					}
-					return allowed(mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx), func(err error) bool { return err == nil })
-				}
-				err := deadIs(mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx), 1)
-				for i := range messages {
-					got := []int{-1}
-					err = first(err, mpicx.Recv(world, got, 2, 2).Wait(ctx), allowed(nil, func(error) bool { return got[0] == i }))
-				}
-				return first(err, mpicx.Send(world, []int{0}, 2, 3).Wait(ctx))
-			})
-		})
+		t.Run(fmt.Sprint(words), func(t *testing.T) { lastWords(t, words) })
 	}
+}
+
+func lastWords(t *testing.T, words int) {
+	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		const messages = 50
+		switch world.Rank() {
+		case 1:
+			mpicx.Send(world, make([]int, words), 0, 1)
+			mpicxtest.Die(world)
+		case 2:
+			for i := range messages {
+				mpicx.Send(world, []int{i}, 0, 2).MustWait(ctx)
+			}
+			return mpicx.Recv(world, []int{0}, 0, 3).Wait(ctx)
+		}
+		mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 2).Wait(ctx), 1))
+		got := []int{-1}
+		for i := range messages {
+			mpicx.Recv(world, got, 2, 2).MustWait(ctx)
+			require.Equal(t, i, got[0])
+		}
+		return mpicx.Send(world, []int{0}, 2, 3).Wait(ctx)
+	})
 }
 
 // H2: the first to meet the dead tells all, also those that wait for the living;
@@ -142,10 +144,9 @@ func TestH2Propagate(t *testing.T) {
 					return mpicx.Recv(world, []int{0}, (me+1)%5, 0).Wait(ctx)
 				})
 				mpicx.Throw(corruptedBy(err, victim))
-				if again := world.Barrier().Wait(ctx); again != err {
-					return fmt.Errorf("%w follows %w", again, err)
-				}
-				return allowed(nil, func(error) bool { return slices.Equal(world.Failed(), []int{victim}) })
+				require.Same(t, err, world.Barrier().Wait(ctx))
+				require.Equal(t, []int{victim}, world.Failed())
+				return nil
 			})
 		})
 	}
@@ -162,9 +163,7 @@ func TestDeathInFamily(t *testing.T) {
 			mpicxtest.Die(world)
 		}
 		if me%2 == 0 {
-			if err := corruptedBy(part.Barrier().Wait(ctx), 2); err != nil { // rank 2 of its part
-				return err
-			}
+			mpicx.Throw(corruptedBy(part.Barrier().Wait(ctx), 2)) // rank 2 of its part
 			part = part.Shrink().MustGet(ctx)
 		}
 		mpicx.Throw(exchange(ctx, part, 0))

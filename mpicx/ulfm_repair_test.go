@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -60,10 +62,7 @@ func allowed(err error, want func(error) bool) error {
 	return nil
 }
 
-func procFailed(err error) bool {
-	_, ok := errors.AsType[*mpicx.ProcFailedError](err)
-	return ok
-}
+func procFailed(err error) bool { return is[*mpicx.ProcFailedError](err) }
 
 // first returns the first error.
 func first(errs ...error) error {
@@ -75,11 +74,6 @@ func first(errs ...error) error {
 	return nil
 }
 
-// deadIsOrNil waits until this rank knows that rank 1 has died.
-func deadIsOrNil(world *mpicx.Comm, ctx context.Context) error {
-	return deadIs(mpicx.Recv(world, []int{0}, 1, 9).Wait(ctx), 1)
-}
-
 // shrinks has Shrink make a communicator of so many ranks, which works.
 func shrinks(ctx context.Context, world *mpicx.Comm, size int) error {
 	small, err := world.Shrink().Get(ctx)
@@ -89,8 +83,7 @@ func shrinks(ctx context.Context, world *mpicx.Comm, size int) error {
 	return exchange(ctx, small, 0)
 }
 
-// meet lets no living rank go on before all have come, by messages between each
-// two.
+// meet lets no living rank go on before all have come, by messages between each two.
 func meet(ctx context.Context, c *mpicx.Comm, dead int) error {
 	var all []future.Waiter
 	for r := range c.Size() {
@@ -105,22 +98,18 @@ func meet(ctx context.Context, c *mpicx.Comm, dead int) error {
 // a result of its own, and whatever is acknowledged.
 func TestAgreeFailed(t *testing.T) {
 	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		dead, err := world.AgreeFailed().Get(ctx)
-		if err != nil || len(dead) > 0 {
-			return fmt.Errorf("nobody is dead: %v %w", dead, err)
-		}
+		require.Empty(t, world.AgreeFailed().MustGet(ctx))
 		switch world.Rank() {
 		case 1:
 			mpicxtest.Die(world)
 		case 2: // it alone waits until it knows
-			mpicx.Throw(deadIsOrNil(world, ctx))
+			mpicx.Throw(deadIs(mpicx.Recv(world, []int{0}, 1, 9).Wait(ctx), 1))
 			mpicx.Throw(world.Revoke(ctx))
 		}
 		for range 2 {
-			dead, err := world.AgreeFailed().Get(ctx)
-			if err != nil || !slices.Equal(dead, []int{1}) || !slices.Equal(world.Failed(), dead) {
-				return fmt.Errorf("rank 1 is dead: %v, Failed says %v, %w", dead, world.Failed(), err)
-			}
+			dead := world.AgreeFailed().MustGet(ctx)
+			require.Equal(t, []int{1}, dead)
+			require.Equal(t, dead, world.Failed())
 			dead[0] = -1 // nobody else's
 		}
 		world.AckFailed(1)
@@ -133,33 +122,31 @@ func TestAgreeFailed(t *testing.T) {
 // suppressed once all have acknowledged, and not before.
 func TestH5Agree(t *testing.T) {
 	for _, victim := range []int{0, 1, 4} {
-		t.Run(fmt.Sprint(victim), func(t *testing.T) {
-			mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
-				me := world.Rank()
-				if me == victim {
-					mpicxtest.Die(world)
-				}
-				if me == 2 {
-					mpicx.Throw(world.Revoke(ctx))
-				}
-				_, err := world.Agree(^(1 << me)).Get(ctx)
-				f, ok := errors.AsType[*mpicx.ProcFailedError](err)
-				if !ok || !slices.Equal(f.Ranks, []int{victim}) || f.Flag|1<<victim != -1<<5|1<<victim {
-					return fmt.Errorf("first: %w", err)
-				}
-				if me != 3 {
-					world.AckFailed(len(world.Failed()))
-				}
-				mpicx.Throw(explain(deadIs(world.Agree(1).Wait(ctx), victim), "one has not acknowledged"))
-				world.AckFailed(len(world.Failed()))
-				flag, err := world.Agree(6 | me&1).Get(ctx)
-				if err != nil || flag != 6 {
-					return fmt.Errorf("all have acknowledged: %d %w", flag, err)
-				}
-				return nil
-			})
-		})
+		t.Run(fmt.Sprint(victim), func(t *testing.T) { agreeWithout(t, victim) })
 	}
+}
+
+func agreeWithout(t *testing.T, victim int) {
+	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		switch me {
+		case victim:
+			mpicxtest.Die(world)
+		case 2:
+			mpicx.Throw(world.Revoke(ctx))
+		}
+		err := world.Agree(^(1 << me)).Wait(ctx)
+		mpicx.Throw(deadIs(err, victim))
+		f, _ := errors.AsType[*mpicx.ProcFailedError](err)
+		require.Equal(t, -1<<5|1<<victim, f.Flag|1<<victim)
+		if me != 3 {
+			world.AckFailed(len(world.Failed()))
+		}
+		mpicx.Throw(explain(deadIs(world.Agree(1).Wait(ctx), victim), "one has not acknowledged"))
+		world.AckFailed(len(world.Failed()))
+		require.Equal(t, 6, world.Agree(6|me&1).MustGet(ctx), "all have acknowledged")
+		return nil
+	})
 }
 
 // H5: Shrink, again and again, until one is left.
@@ -167,9 +154,7 @@ func TestH5Shrink(t *testing.T) {
 	propagating(t, 6, func(ctx context.Context, world *mpicx.Comm) error {
 		comm := world
 		for left := 6; ; left-- {
-			if comm.Size() != left {
-				return fmt.Errorf("%v has %d ranks, expected %d", comm, comm.Size(), left)
-			}
+			require.Equal(t, left, comm.Size())
 			err := meet(ctx, comm, -1)
 			if left == 1 {
 				return comm.Close(ctx)
@@ -181,9 +166,7 @@ func TestH5Shrink(t *testing.T) {
 				err = comm.Barrier().Wait(ctx)
 			}
 			mpicx.Throw(corruptedBy(err, left/2))
-			if _, err := comm.Agree(1).Get(ctx); !procFailed(err) {
-				return fmt.Errorf("Agree on a corrupted communicator: %w", err)
-			}
+			mpicx.Throw(isA[*mpicx.ProcFailedError](comm.Agree(1).Wait(ctx))) // though it is corrupted
 			small := comm.Shrink().MustGet(ctx)
 			mpicx.Throw(comm.Close(ctx))
 			comm = small
@@ -191,28 +174,12 @@ func TestH5Shrink(t *testing.T) {
 	})
 }
 
-// The rank that unwound may repair at once, with the others.
-func TestUnwindAndShrink(t *testing.T) {
-	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Guard(ctx, fails(world, 1, errors.New("unwound"))) == nil {
-			return errors.New("Guard returned nil")
-		}
-		flag, err := world.Agree(^(1 << world.Rank())).Get(ctx)
-		if err != nil || flag != -1<<4 {
-			return fmt.Errorf("agreed on %b, %w", flag, err)
-		}
-		return shrinks(ctx, world, 4)
-	})
-}
-
 // Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes
 // this an error), and leaves the other as it is.
 func TestShrinkOfAValidCommunicator(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		all, err := world.Shrink().Get(ctx)
-		if err != nil || all.Size() != 3 || world.Revoked() {
-			return fmt.Errorf("%v, revoked: %t: %w", all, world.Revoked(), err)
-		}
-		return errors.Join(all.Barrier().Wait(ctx), world.Barrier().Wait(ctx))
+		mpicx.Throw(shrinks(ctx, world, 3))
+		require.False(t, world.Revoked())
+		return world.Barrier().Wait(ctx)
 	})
 }

@@ -19,17 +19,17 @@ import (
 
 // exchangeValues sends v around the ring, and through the collective operations without a function.
 func exchangeValues[T any](ctx context.Context, c *mpicx.Comm, v T) error {
-	n, me := c.Size(), c.Rank()
-	root := n - 1
-	all := make([]T, n)
-	for r := range all {
-		all[r] = v
-	}
+	n, me, root := c.Size(), c.Rank(), c.Size()-1
+	all := slices.Repeat([]T{v}, n)
 	check := func(what string, got T, err error) error {
 		if err != nil || fmt.Sprintf("%+v", pointee(got)) != fmt.Sprintf("%+v", pointee(v)) {
 			return fmt.Errorf("%s: %v (%w), expected %v", what, got, err, v)
 		}
 		return nil
+	}
+	one := func(what string, f *future.Future[T]) error {
+		got, err := f.Get(ctx)
+		return check(what, got, err)
 	}
 	list := func(what string, f *future.Future[[]T], length int) error {
 		got, err := f.Get(ctx)
@@ -40,17 +40,13 @@ func exchangeValues[T any](ctx context.Context, c *mpicx.Comm, v T) error {
 		return errors.Join(errs...)
 	}
 	sent := mpicx.SendValue(c, v, (me+1)%n, 1)
-	received, err := mpicx.RecvValue[T](c, (me+n-1)%n, 1).Get(ctx)
-	errs := []error{check("RecvValue", received, err), sent.Wait(ctx)}
-	broadcast, err := mpicx.BcastValue(c, v, root).Get(ctx)
-	errs = append(errs, check("BcastValue", broadcast, err))
-	scattered, err := mpicx.ScatterValue(c, all, root).Get(ctx)
-	errs = append(errs, check("ScatterValue", scattered, err), list("AllgatherValue", mpicx.AllgatherValue(c, v), n))
-	atRoot := 0
-	if me == root {
-		atRoot = n
-	}
-	return errors.Join(append(errs, list("GatherValue", mpicx.GatherValue(c, v, root), atRoot))...)
+	return errors.Join(
+		one("RecvValue", mpicx.RecvValue[T](c, (me+n-1)%n, 1)), sent.Wait(ctx),
+		one("BcastValue", mpicx.BcastValue(c, v, root)),
+		one("ScatterValue", mpicx.ScatterValue(c, all, root)),
+		list("AllgatherValue", mpicx.AllgatherValue(c, v), n),
+		list("GatherValue", mpicx.GatherValue(c, v, root), map[bool]int{true: n}[me == root]),
+	)
 }
 
 // pointee returns what a pointer to a pointer points to, for fmt.
@@ -90,23 +86,19 @@ func TestNilValues(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
 		first := func(a, _ *pointed) *pointed { return a }
 		var inner *int
-		for what, f := range map[string]future.Waiter{
-			"SendValue":                mpicx.SendValue[*int](c, nil, 1, 1),
-			"SendValue of an encoder":  mpicx.SendValue[*pointed](c, nil, 1, 1),
-			"SendValue of an inner":    mpicx.SendValue(c, &inner, 1, 1),
-			"SendValue of an element":  mpicx.SendValue(c, []*pointed{{1}, nil}, 1, 1),
-			"SendValue in a map":       mpicx.SendValue(c, map[int]*pointed{1: nil}, 1, 1),
-			"SendValue of a function":  mpicx.SendValue(c, func() {}, 1, 1),
-			"SendValue of a big float": mpicx.SendValue[*big.Float](c, nil, 1, 1),
-		} {
-			mpicx.Throw(explain(classIs(f.Wait(ctx), mpicx.ClassType), "%s", what))
-		}
-		for what, f := range map[string]func() future.Waiter{
-			"AllgatherValue": func() future.Waiter { return mpicx.AllgatherValue[*int](c, nil) },
-			"AllreduceValue": func() future.Waiter { return mpicx.AllreduceValue(c, nil, first) },
-			"AllreduceFunc":  func() future.Waiter { return mpicx.AllreduceFunc(c, []*pointed{nil}, []*pointed{nil}, first) },
-			"GatherValue":    func() future.Waiter { return mpicx.GatherValue[*pointed](c, nil, 0) },
-		} {
+		for what, f := range inOrder(map[string]func() future.Waiter{
+			"SendValue":                func() future.Waiter { return mpicx.SendValue[*int](c, nil, 1, 1) },
+			"SendValue of an encoder":  func() future.Waiter { return mpicx.SendValue[*pointed](c, nil, 1, 1) },
+			"SendValue of an inner":    func() future.Waiter { return mpicx.SendValue(c, &inner, 1, 1) },
+			"SendValue of an element":  func() future.Waiter { return mpicx.SendValue(c, []*pointed{{1}, nil}, 1, 1) },
+			"SendValue in a map":       func() future.Waiter { return mpicx.SendValue(c, map[int]*pointed{1: nil}, 1, 1) },
+			"SendValue of a function":  func() future.Waiter { return mpicx.SendValue(c, func() {}, 1, 1) },
+			"SendValue of a big float": func() future.Waiter { return mpicx.SendValue[*big.Float](c, nil, 1, 1) },
+			"AllgatherValue":           func() future.Waiter { return mpicx.AllgatherValue[*int](c, nil) },
+			"AllreduceValue":           func() future.Waiter { return mpicx.AllreduceValue(c, nil, first) },
+			"AllreduceFunc":            func() future.Waiter { return mpicx.AllreduceFunc(c, []*pointed{nil}, []*pointed{nil}, first) },
+			"GatherValue":              func() future.Waiter { return mpicx.GatherValue[*pointed](c, nil, 0) },
+		}) {
 			mpicx.Throw(explain(classIs(f().Wait(ctx), mpicx.ClassType), "%s", what))
 		}
 		return nil
@@ -120,7 +112,7 @@ func classIs(err error, class mpicx.Class) error {
 	return nil
 }
 
-// reduceValues checks the reductions of one value of each rank against a sequential one.
+// reduceValues checks what is done with one value of each rank.
 func reduceValues[T any](ctx context.Context, c *mpicx.Comm, give func(r int) T, op func(a, b T) T) error {
 	n, me := c.Size(), c.Rank()
 	upTo := func(ranks int) (acc T) {
@@ -133,31 +125,32 @@ func reduceValues[T any](ctx context.Context, c *mpicx.Comm, give func(r int) T,
 		}
 		return acc
 	}
-	check := func(what string, f *future.Future[T], want T) error {
-		if got, err := f.Get(ctx); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
-			return fmt.Errorf("%s of %T: %v (%w), expected %v", what, want, got, err, want)
-		}
-		return nil
-	}
 	errs := []error{
-		check("AllreduceValue", mpicx.AllreduceValue(c, give(me), op), upTo(n)),
-		check("ScanValue", mpicx.ScanValue(c, give(me), op), upTo(me+1)),
-		check("ExscanValue", mpicx.ExscanValue(c, give(me), op), upTo(me)),
+		gives(ctx, "AllreduceValue", mpicx.AllreduceValue(c, give(me), op), upTo(n)),
+		gives(ctx, "ScanValue", mpicx.ScanValue(c, give(me), op), upTo(me+1)),
+		gives(ctx, "ExscanValue", mpicx.ExscanValue(c, give(me), op), upTo(me)),
 	}
 	for root := range n {
-		want := *new(T)
-		var scatter []T
-		if me == root {
-			want = upTo(n)
-			for r := range n {
-				scatter = append(scatter, give(r+root))
-			}
+		var all []T
+		for r := range n {
+			all = append(all, give(r+root))
 		}
 		errs = append(errs,
-			check("ReduceValue", mpicx.ReduceValue(c, give(me), op, root), want),
-			check("ScatterValue", mpicx.ScatterValue(c, scatter, root), give(me+root)))
+			gives(ctx, "ReduceValue", mpicx.ReduceValue(c, give(me), op, root), upTo(map[bool]int{true: n}[me == root])),
+			gives(ctx, "BcastValue", mpicx.BcastValue(c, all[me], root), all[root]),
+			gives(ctx, "ScatterValue", mpicx.ScatterValue(c, all, root), all[me]),
+			gives(ctx, "GatherValue", mpicx.GatherValue(c, all[me], root), map[bool][]T{true: all}[me == root]),
+			gives(ctx, "AllgatherValue", mpicx.AllgatherValue(c, all[me]), all))
 	}
 	return errors.Join(errs...)
+}
+
+// gives says that f ends with what is wanted.
+func gives[T any](ctx context.Context, what string, f *future.Future[T], want T) error {
+	if got, err := f.Get(ctx); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		return fmt.Errorf("%s of %T: %v (%w), expected %v", what, want, got, err, want)
+	}
+	return nil
 }
 
 // Values of any type, with a function that does not commute.
@@ -213,10 +206,7 @@ func TestLoc(t *testing.T) {
 			greatest := make([]mpicx.Loc[string], 1)
 			mpicx.AllreduceFunc(c, mine, greatest, mpicx.MaxLoc).MustWait(ctx)
 			least := mpicx.AllreduceValue(c, mpicx.Loc[float32]{Value: float32(-c.Rank() / 2), Index: c.Rank()}, mpicx.MinLoc).MustGet(ctx)
-			if want := min(1, n-1); greatest[0].Index != want || least.Index != n-1-(n-1)%2 {
-				return fmt.Errorf("greatest at %d, least at %d", greatest[0].Index, least.Index)
-			}
-			return nil
+			return same("greatest and least", []int{greatest[0].Index, least.Index}, []int{min(1, n-1), n - 1 - (n-1)%2})
 		})
 	}
 }
@@ -238,26 +228,19 @@ func TestBadValues(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
 		first := func(a, _ func()) func() { return a }
 		add := func(a, b int) int { return a + b }
-		for i, test := range []struct {
-			f     future.Waiter
-			op    string
-			class mpicx.Class
-			want  string
-		}{
-			{mpicx.ReduceValue(c, 1, add, 1), "ReduceValue", mpicx.ClassRoot, "root 1"},
-			{mpicx.ReduceValue(c, "", func(a, b string) string { return a }, -1), "ReduceValue", mpicx.ClassRoot, "root -1"},
-			{mpicx.AllreduceValue(c, func() {}, first), "AllreduceValue", mpicx.ClassType, "func()"},
-			{mpicx.ExscanValue(c, func() {}, first), "ExscanValue", mpicx.ClassType, "func()"},
-			{mpicx.ScatterValue(c, []int{1, 2}, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 2 elements, expected 1"},
-			{mpicx.ScatterValue[int](c, nil, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 0 elements"},
-			{mpicx.ScatterValue(c, []int{1}, 3), "ScatterValue", mpicx.ClassRoot, "root 3"},
-			{mpicx.ScatterValue(c, []func(){func() {}}, 0), "ScatterValue", mpicx.ClassType, "func()"},
-			{mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum), "ReduceScatterBlock", mpicx.ClassBuffer, "send has 2 elements, expected 1"},
-			{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
-			{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
-		} {
-			mpicx.Throw(explain(isMPIError(test.f.Wait(ctx), test.op, test.class, test.want), "%d", i))
-		}
+		mpicx.Throw(refused(ctx,
+			refusal{mpicx.ReduceValue(c, 1, add, 1), "ReduceValue", mpicx.ClassRoot, "root 1"},
+			refusal{mpicx.ReduceValue(c, "", func(a, b string) string { return a }, -1), "ReduceValue", mpicx.ClassRoot, "root -1"},
+			refusal{mpicx.AllreduceValue(c, func() {}, first), "AllreduceValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ExscanValue(c, func() {}, first), "ExscanValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ScatterValue(c, []int{1, 2}, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 2 elements, expected 1"},
+			refusal{mpicx.ScatterValue[int](c, nil, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 0 elements"},
+			refusal{mpicx.ScatterValue(c, []int{1}, 3), "ScatterValue", mpicx.ClassRoot, "root 3"},
+			refusal{mpicx.ScatterValue(c, []func(){func() {}}, 0), "ScatterValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum), "ReduceScatterBlock", mpicx.ClassBuffer, "send has 2 elements, expected 1"},
+			refusal{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
+			refusal{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
+		))
 		return exchange(ctx, c, 0)
 	})
 }
@@ -265,30 +248,28 @@ func TestBadValues(t *testing.T) {
 // A value that only the receiver finds wrong ends in an error of all in a Try.
 func TestMismatchedValues(t *testing.T) {
 	concat := func(a, b string) string { return a + b }
-	first := func(a, _ []int) []int { return a }
-	for name, calls := range inOrder(map[string][2]func(c *mpicx.Comm) future.Waiter{
-		"ScatterValue": {
-			func(c *mpicx.Comm) future.Waiter { return mpicx.ScatterValue(c, make([]int, 3), 0) },
-			func(c *mpicx.Comm) future.Waiter { return mpicx.ScatterValue[string](c, nil, 0) },
-		},
-		"AllgatherValue": {
-			func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, []int{1}) },
-			func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, "a") },
-		},
-		"ScanValue": {
-			func(c *mpicx.Comm) future.Waiter { return mpicx.ScanValue(c, []int{1}, first) },
-			func(c *mpicx.Comm) future.Waiter { return mpicx.ScanValue(c, "a", concat) },
-		},
-	}) {
-		t.Run(name, func(t *testing.T) {
-			mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
-				err := c.TryAll(ctx, func(ctx context.Context) error { return calls[c.Rank()%2](c).Wait(ctx) })
-				mpicx.Throw(isA[*mpicx.PropagatedError](err))
-				if !strings.Contains(err.Error(), "mpicx: "+name) {
-					return fmt.Errorf("got %w", err)
-				}
-				return exchange(ctx, c, 0)
-			})
-		})
-	}
+	keep := func(a, _ []int) []int { return a }
+	mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
+		odd := c.Rank()%2 == 1
+		for name, calls := range inOrder(map[string]map[bool]func() future.Waiter{
+			"ScatterValue": {
+				false: func() future.Waiter { return mpicx.ScatterValue(c, make([]int, 3), 0) },
+				true:  func() future.Waiter { return mpicx.ScatterValue[string](c, nil, 0) },
+			},
+			"AllgatherValue": {
+				false: func() future.Waiter { return mpicx.AllgatherValue(c, []int{1}) },
+				true:  func() future.Waiter { return mpicx.AllgatherValue(c, "a") },
+			},
+			"ScanValue": {
+				false: func() future.Waiter { return mpicx.ScanValue(c, []int{1}, keep) },
+				true:  func() future.Waiter { return mpicx.ScanValue(c, "a", concat) },
+			},
+		}) {
+			err := c.TryAll(ctx, func(ctx context.Context) error { return calls[odd]().Wait(ctx) })
+			mpicx.Throw(isA[*mpicx.PropagatedError](err))
+			require.ErrorContains(t, err, "mpicx: "+name)
+			mpicx.Throw(exchange(ctx, c, 0))
+		}
+		return nil
+	})
 }
