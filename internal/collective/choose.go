@@ -70,8 +70,8 @@ func (c Chooser) pick(op operation, bytes int) step {
 	panic("collective: no rule for " + o.Name)
 }
 
-// mostOnBoard bounds the bytes that a rank moves or combines for all. Meanwhile no other rank makes a
-// call or, after an error, leaves one.
+// mostOnBoard bounds the bytes that a rank moves or combines for all. Meanwhile no other rank makes
+// a call or, after an error, leaves one.
 const mostOnBoard = 4 << 20
 
 // of is pick for a Call, which it prepares for the board.

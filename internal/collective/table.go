@@ -46,8 +46,8 @@ type rule struct {
 //	go -C internal/lab run ./measure -ranks 8
 //	mpicxrun -n 4 measure
 //
-// More than 64 goroutine ranks were not measured. Reductions with a function, which no board carries
-// out, go by a star with up to 512 ranks, because the memory of its root grows with their number.
+// More than 64 goroutine ranks were not measured. Reductions with a function, which no board
+// carries out, go by a star with up to 512 ranks: the memory of its root grows with their number.
 //
 // More than 4 processes have the crossovers of goroutine ranks. Hosts have the rules of
 // processes of one machine, except for direct messages where a tree or halving sends fewer at a
