@@ -160,10 +160,8 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 func (x *Exchange) Copy(to, from []byte) { x.to, x.from = to, from }
 
 func (x *Exchange) copy() {
-	if len(x.to) > 0 {
-		place(x.to, x.from)
-		x.to, x.from = nil, nil
-	}
+	place(x.to, x.from)
+	x.to, x.from = nil, nil // though there may be no bytes
 }
 
 // place copies bytes of the program that may be where they belong already. Nothing is written in

@@ -300,8 +300,8 @@ const (
 
 // A Carrier carries out a call.
 type Carrier interface {
-	// Carry sets the results of all ranks from the parts of all or, if there is a root, that of this
-	// rank. It is given the rank. No part changes meanwhile, and it must not block.
+	// Carry sets the results of all ranks from the parts of all or, if there is a root, the result
+	// of rank. No part changes meanwhile, and Carry must not block.
 	Carry(parts []Part, rank int)
 }
 

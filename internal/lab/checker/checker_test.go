@@ -234,7 +234,7 @@ func TestHang(t *testing.T) {
 	p.body = append([]*step{{id: 2, kind: doScope, how: try, body: []*step{{id: 3, kind: doLeave, how: byDeath, ranks: 2}}}}, p.body...)
 	h := play(t, p) // the black channel sees no deaths
 	require.NotEmpty(t, h.failures)
-	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier, step 1: receive from rank 1 on world")
+	require.Contains(t, h.failures[0], "hang: every rank waits for another\n  rank 0: Barrier waits for rank 1 on world")
 }
 
 // Programs replace dead ranks: spares are taken, of which some die and are replaced too, and

@@ -115,9 +115,9 @@ func (s *Comm) Isend(r *transport.Request) {
 	s.look(m.Tag, to.rank, stays)
 }
 
-// look is called when a request with a tag waits for peer, and stays is what awaits has returned. If
-// the peer has left, a request of a collective call ends with it or, if processes are mortal, the
-// peer dies.
+// look is called when a request with a tag waits for peer, and stays is what awaits has returned.
+// If the peer has left, a request of a collective call ends with it or, if processes are mortal,
+// the peer dies.
 func (s *Comm) look(tag, peer int, stays bool) {
 	switch {
 	case !stays:
