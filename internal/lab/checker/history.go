@@ -218,10 +218,11 @@ func (h *history) raises(comm string, f mpicx.Failure, corrupt bool) []raise {
 	return nil
 }
 
-// isReturned reports whether an operation ended because it needs a rank that has returned.
+// isReturned reports whether an operation ended because it needs a rank that has returned; with the
+// ULFM backend perhaps one that was begun before its communicator was closed.
 func isReturned(err error) bool {
 	m, ok := err.(*mpicx.MPIError)
-	return ok && strings.HasSuffix(m.Text, " has returned")
+	return ok && (strings.HasSuffix(m.Text, " has returned") || strings.Contains(m.Text, " has died, or returned, and "))
 }
 
 // isPassedOn reports whether a failure comes from another communicator's verdict that ended a
