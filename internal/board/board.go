@@ -29,6 +29,7 @@ type Board struct {
 	Blind bool
 
 	size   int
+	ahead  int // how many calls a rank may get ahead of others, and how many idle places are kept
 	epoch  transport.Epoch
 	places []*place // of the calls that some ranks have made and others have not, in their order
 	first  int      // the number of the call at places[0]
@@ -42,11 +43,11 @@ type Board struct {
 // absent is a rank that makes no more calls.
 type absent struct{ rank, made int }
 
-// idlePlaces is how many places without calls a board keeps.
-const idlePlaces = 2
-
 // Open makes an empty Board of size ranks, which begin in epoch e, usable.
-func (b *Board) Open(size int, e transport.Epoch) { b.size, b.epoch, b.first = size, e, 1 }
+func (b *Board) Open(size int, e transport.Epoch) {
+	b.size, b.epoch, b.first = size, e, 1
+	b.ahead = max(1, min(mostAhead, mostParts/size))
+}
 
 // A place has the calls of all ranks with one number.
 type place struct {
@@ -129,7 +130,7 @@ func (b *Board) removeFull() {
 	for full < len(b.places) && len(b.places[full].made) == b.size {
 		p := b.places[full]
 		full++
-		if len(b.idle) < idlePlaces && !p.broken {
+		if len(b.idle) < b.ahead && !p.broken {
 			clear(p.parts)
 			*p = place{made: p.made[:0], said: p.said[:0], parts: p.parts, waiting: p.waiting[:0], copies: p.copies[:0]}
 			b.idle = append(b.idle, p)

@@ -32,7 +32,7 @@ func TestForgets(t *testing.T) {
 	require.Len(t, b.places, 200)
 	come(1, 200, barrier)
 	require.Empty(t, b.places)
-	require.Len(t, b.idle, idlePlaces)
+	require.Len(t, b.idle, mostAhead)
 	come(1, 1, barrier)
 	come(0, 1000, dup) // rank 1 is halted, and waits for none of these
 	require.Len(t, b.places, 1)

@@ -8,11 +8,11 @@ import (
 )
 
 // A rank that others need and that needs no other, such as the root of a Bcast, does not wait for
-// them: its part is copied. But it gets at most mostOpen calls ahead of them, or fewer if there are
-// many ranks, whose parts need much memory. If its part is long it waits, too, because a copy may
-// take longer than that.
+// them: its part is copied. But it gets at most mostAhead calls ahead, or fewer if there are many
+// ranks, whose parts need much memory. If its part is long it waits, too, because a copy may take
+// longer than that.
 const (
-	mostOpen   = 64
+	mostAhead  = 64
 	mostParts  = 1 << 16 // of all open calls
 	mostCopied = 1 << 10 // bytes
 )
@@ -76,7 +76,7 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 // leaves copies the part of a rank that need not wait, and says whether it may leave.
 func (b *Board) leaves(p *place, rank int) bool {
 	part := &p.parts[rank]
-	if len(part.Send) > mostCopied || len(b.places) > max(1, min(mostOpen, mostParts/b.size)) {
+	if len(part.Send) > mostCopied || len(b.places) > b.ahead {
 		return false
 	}
 	at := len(p.copies)

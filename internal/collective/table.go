@@ -64,13 +64,15 @@ var Operations = [operations]Operation{
 	}},
 	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
-			{bytes: 64 << 10}, {bytes: 512 << 10, use: bcastTree}, {ranks: 8, use: bcastChain}, {use: bcastTree},
+			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10}, {bytes: 512 << 10, use: bcastTree},
+			{ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
 		machine: {{use: bcastTree}},
 	}},
 	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
 		shared: {
-			{bytes: 64 << 10}, {ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
+			{ranks: 8, bytes: 16 << 10}, {bytes: 1 << 10},
+			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
 		machine: {{use: reduceTree}},
@@ -80,7 +82,8 @@ var Operations = [operations]Operation{
 		{"parts", allreduceParts}, {"star", allreduceStar},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 64 << 10}, {ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
+			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
 			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},
@@ -92,7 +95,8 @@ var Operations = [operations]Operation{
 		{"board", nil}, {"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
 	}, [kinds][]rule{
 		shared: {
-			{bytes: 64 << 10}, {ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
+			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
+			{ranks: 2, use: reduceScatterDirect}, {ranks: 512, bytes: 2 << 10, use: reduceScatterStar},
 			{bytes: 128 << 10, use: reduceScatterTree}, {ranks: 8, use: reduceScatterDirect},
 			{use: reduceScatterTree},
 		},
@@ -122,11 +126,14 @@ var Operations = [operations]Operation{
 		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	}},
 	gather: {"Gather", []Named{{"board", nil}, {"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
-		shared:  {{bytes: 64 << 10}, {ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect}},
+		shared: {
+			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
+			{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect},
+		},
 		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	}},
 	scatter: {"Scatter", []Named{{"board", nil}, {"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
-		shared:  {{bytes: 64 << 10}, {use: scatterDirect}},
+		shared:  {{ranks: 8, bytes: 64 << 10}, {bytes: 16 << 10}, {use: scatterDirect}},
 		machine: {{use: scatterDirect}},
 		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},
