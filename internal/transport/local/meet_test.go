@@ -1,0 +1,191 @@
+package local
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// meeting is a call on the board in which each rank has a byte: a rank's result is the bytes of the
+// ranks that it needs.
+type meeting struct{ transport.Meeting }
+
+func (m *meeting) Carry(parts []transport.Part, rank int) {
+	all := slices.Concat(m.sent(parts)...)
+	for i, p := range parts {
+		if m.Flow == transport.Together && i != rank {
+			copy(p.Recv, all)
+		}
+	}
+	copy(m.Recv, all)
+}
+
+func (m *meeting) sent(parts []transport.Part) (sent [][]byte) {
+	for i, p := range parts {
+		if m.Flow != transport.FromRoot || i == m.Root {
+			sent = append(sent, p.Send)
+		}
+	}
+	return sent
+}
+
+// meet has a rank make a call on the board, with its rank, in capitals, as its byte.
+func meet(c *Comm, flow transport.Flow, root int, kind signature.Kind) *request {
+	m := &meeting{transport.Meeting{Flow: flow, Root: root}}
+	m.Send, m.Recv, m.Carrier = []byte{'A' + byte(c.rank)}, make([]byte, 9), m
+	r := transport.Request{Meeting: &m.Meeting, Signature: signature.Call{Kind: kind}.Word()}
+	return start(c, func(r *transport.Request) {
+		if c.Meet(r) {
+			r.Done.Completed(r)
+		}
+		m.Send[0] = '-' // if the rank goes on, its buffer is the program's
+	}, r)
+}
+
+func got(r *request) string {
+	return string(slices.DeleteFunc(slices.Clone(r.Meeting.Recv), func(b byte) bool { return b == 0 }))
+}
+
+// A rank's call ends as soon as those that it needs have come, in whatever order, and has their
+// bytes: all, those of all at the root, or the root's.
+func TestMeet(t *testing.T) {
+	for flow, root := range map[transport.Flow]int{transport.Together: 0, transport.ToRoot: 1, transport.FromRoot: 2} {
+		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+			ranks, rs := New(3), make([]*request, 3)
+			for came, rank := range order {
+				rs[rank] = meet(ranks[rank], flow, root, signature.Barrier)
+				for _, i := range order[:came+1] {
+					all := came == 2
+					switch flow {
+					case transport.ToRoot:
+						all = all || i != root
+					case transport.FromRoot:
+						all = slices.Contains(order[:came+1], root)
+					}
+					require.Equal(t, all, rs[i].ends == 1, "flow %d, order %v, %d come, rank %d", flow, order, came+1, i)
+					require.False(t, rs[i].locked)
+					require.Equal(t, !all, len(transport.Pending(ranks[i])) == 1)
+				}
+			}
+			for i, r := range rs {
+				switch {
+				case flow == transport.Together: // Send changed when Meet had returned, for all but the last
+					require.Len(t, got(r), 3)
+				case flow == transport.ToRoot && i == root:
+					require.Contains(t, []string{"ABC", "A-C"}, got(r))
+				case flow == transport.FromRoot && i != root:
+					require.Equal(t, "C", got(r))
+				}
+			}
+		}
+	}
+}
+
+// A root that needs nobody is at most 64 calls ahead, and what it has sent is what it was.
+func TestMeetAhead(t *testing.T) {
+	ranks := New(2)
+	var ahead []*request
+	for range 70 {
+		ahead = append(ahead, meet(ranks[0], transport.FromRoot, 0, signature.Barrier))
+	}
+	require.Equal(t, 1, ahead[63].ends)
+	require.Zero(t, ahead[64].ends)
+	require.Len(t, transport.Pending(ranks[0]), 6)
+	require.Equal(t, 1, transport.Pending(ranks[0])[0].Peer, "whom it waits for")
+	for range 64 {
+		require.Equal(t, "A", got(meet(ranks[1], transport.FromRoot, 0, signature.Barrier)))
+	}
+	for i := 64; i < 70; i++ {
+		require.Zero(t, ahead[i].ends)
+		require.Equal(t, 1, meet(ranks[1], transport.FromRoot, 0, signature.Barrier).ends)
+		require.Equal(t, 1, ahead[i].ends)
+	}
+}
+
+// What a rank waits for ends with an error that comes, of itself alone; others wait until they are
+// told, and no later rank carries the call out.
+func TestMeetInterrupted(t *testing.T) {
+	cause := errors.New("an error")
+	for what, leave := range map[string]func(c *Comm){
+		"error":  func(c *Comm) { c.Advance(0, cause) },
+		"revoke": func(c *Comm) { c.Revoke(cause) },
+	} {
+		ranks := New(3)
+		rs := []*request{meet(ranks[0], transport.Together, 0, signature.Barrier), meet(ranks[1], transport.Together, 0, signature.Barrier)}
+		leave(ranks[0])
+		require.Equal(t, []any{1, cause, 0}, []any{rs[0].ends, rs[0].Err, rs[1].ends}, what)
+		last := meet(ranks[2], transport.Together, 0, signature.Barrier)
+		require.Zero(t, last.ends+rs[1].ends, what)
+		leave(ranks[1])
+		leave(ranks[2])
+		require.Equal(t, []error{cause, cause}, []error{rs[1].Err, last.Err}, what)
+		if what == "revoke" {
+			require.Equal(t, cause, meet(ranks[0], transport.Together, 0, signature.Barrier).Err)
+			continue
+		}
+		for i, c := range ranks { // the next epoch
+			require.Equal(t, i == 2, meet(c, transport.Together, 0, signature.Barrier).ends == 1)
+		}
+	}
+}
+
+// A call that needs a rank which has returned ends, whichever is first; if processes are mortal, that
+// rank dies.
+func TestMeetWhoHasReturned(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		flow  transport.Flow
+		root  int
+		kind  signature.Kind
+		needs bool // of rank 0, that rank 1 comes
+	}{
+		{"all", transport.Together, 0, signature.Barrier, true},
+		{"to the root", transport.ToRoot, 0, signature.Barrier, true},
+		{"from it", transport.FromRoot, 1, signature.Barrier, true},
+		{"from another", transport.FromRoot, 2, signature.Barrier, false},
+		{"the end of Close", transport.Together, 0, signature.Release, false},
+	} {
+		for _, mortal := range []bool{false, true} {
+			for _, first := range []bool{false, true} {
+				if mortal && test.kind == signature.Release {
+					continue // there is none
+				}
+				ranks := newJob(3, mortal)
+				for _, c := range ranks { // all make a call before
+					meet(c, transport.FromRoot, 2, test.kind)
+				}
+				if first {
+					ranks[1].Leave(false)
+				}
+				r := meet(ranks[0], test.flow, test.root, test.kind)
+				if !first {
+					require.Zero(t, r.ends, test.name)
+					ranks[1].Leave(false)
+				}
+				require.Equal(t, test.needs, r.ends == 1, "%s, mortal %t, returned first %t", test.name, mortal, first)
+				switch {
+				case test.needs && mortal:
+					require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
+				case test.needs:
+					require.Equal(t, &transport.LeftError{Rank: 1}, r.Err)
+				}
+			}
+		}
+	}
+}
+
+// All that wait, and those who come later, learn of a death (H1).
+func TestMeetTheDead(t *testing.T) {
+	ranks := NewMortal(3)
+	waits, own := meet(ranks[0], transport.Together, 0, signature.Barrier), meet(ranks[2], transport.Together, 0, signature.Barrier)
+	ranks[2].Die()
+	dead := &transport.DeadError{Rank: 2}
+	later := meet(ranks[1], transport.Together, 0, signature.Barrier)
+	require.Equal(t, []error{dead, dead, transport.ErrDied}, []error{waits.Err, later.Err, own.Err})
+	require.Equal(t, []int{1, 1, 1}, []int{waits.ends, later.ends, own.ends})
+}
