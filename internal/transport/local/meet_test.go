@@ -189,3 +189,39 @@ func TestMeetTheDead(t *testing.T) {
 	require.Equal(t, []error{dead, dead, transport.ErrDied}, []error{waits.Err, later.Err, own.Err})
 	require.Equal(t, []int{1, 1, 1}, []int{waits.ends, later.ends, own.ends})
 }
+
+// What a rank had begun before it returned is carried out without it; a communicator that is made
+// after that never has its calls.
+func TestMeetAfterItHasReturned(t *testing.T) {
+	ranks := New(3)
+	meet(ranks[1], transport.Together, 0, signature.Barrier)
+	ranks[1].Leave(false)
+	waits := meet(ranks[0], transport.Together, 0, signature.Barrier)
+	require.Zero(t, waits.ends)
+	meet(ranks[2], transport.Together, 0, signature.Barrier)
+	require.NoError(t, waits.Err)
+	require.Equal(t, 1, waits.ends)
+	sub, err := ranks[0].Sub(transport.ErrorChannelName(), nil)
+	require.NoError(t, err)
+	require.Equal(t, &transport.LeftError{Rank: 1}, meet(sub.(*Comm), transport.Together, 0, signature.Barrier).Err)
+}
+
+type completer func(*transport.Request)
+
+func (f completer) Completed(r *transport.Request) { f(r) }
+
+// The buffers of a rank whose call another one has ended are not free before the rank's Completer
+// has returned.
+func TestMeetIsNotQuietTooEarly(t *testing.T) {
+	ranks := New(2)
+	quiet := false
+	m := &meeting{transport.Meeting{Root: 0}}
+	m.Carrier = m
+	r := &transport.Request{Meeting: &m.Meeting, Done: completer(func(*transport.Request) {
+		ranks[0].Quiesce(func() { quiet = true })
+		require.False(t, quiet)
+	})}
+	require.False(t, ranks[0].Meet(r))
+	meet(ranks[1], transport.Together, 0, 0)
+	require.True(t, quiet)
+}
