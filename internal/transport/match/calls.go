@@ -56,12 +56,6 @@ func (q *Messages[T]) other(e transport.Epoch, tag int, w signature.Word) *Node[
 	return nil
 }
 
-// Recalls says whether the call at the place of a collective tag in words is w. If it returns
-// false, Contradicts says whether this is a mismatch.
-func (c *calls) Recalls(tag int, w signature.Word) bool {
-	return c.words[uint(transport.CollectiveNumber(tag))%recalled] == w
-}
-
 // Called returns the number and the word of the latest call in the rank's epoch; the number is 0 if
 // there is none.
 func (m *Matcher[T]) Called() (number int, w signature.Word) {
