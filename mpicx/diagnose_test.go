@@ -75,6 +75,14 @@ var hangs = map[string]hang{
 			return nil
 		})
 	}, "ranks 0, 1: TryAll #2 on world; rank 2: Recv from rank 1, tag 7 on world; the first that differs is rank 2"},
+	"in a row of a grid": {4, func(ctx context.Context, world *mpicx.Comm) error {
+		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if world.Rank() == 3 {
+			return mpicx.Recv(row, []int{0}, 0, 4).Wait(ctx)
+		}
+		row.Barrier().MustWait(ctx)
+		return world.Barrier().Wait(ctx)
+	}, "ranks 0, 1: Barrier #2 on world; rank 2: Barrier #1 on world.split1(1); rank 3: Recv from rank 0, tag 4 on world.split1(1); the first that differs is rank 2"},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.Try(ctx, fails(world, 1, errors.New("bad input")))
 		return mpicx.Recv(world, []int{0}, 1-world.Rank(), 0).Wait(ctx)
