@@ -75,10 +75,25 @@ var hangs = map[string]hang{
 			return nil
 		})
 	}, "ranks 0, 1: TryAll #2 on world; rank 2: Recv from rank 1, tag 7 on world; the first that differs is rank 2"},
+	"in a row of a grid": {4, func(ctx context.Context, world *mpicx.Comm) error {
+		row := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if world.Rank() == 3 {
+			return mpicx.Recv(row, []int{0}, 0, 4).Wait(ctx)
+		}
+		row.Barrier().MustWait(ctx)
+		return world.Barrier().Wait(ctx)
+	}, "ranks 0, 1: Barrier #2 on world; rank 2: Barrier #1 on world.split1(1); rank 3: Recv from rank 0, tag 4 on world.split1(1); the first that differs is rank 2"},
 	"after an error": {2, func(ctx context.Context, world *mpicx.Comm) error {
 		_ = world.Try(ctx, fails(world, 1, errors.New("bad input")))
 		return mpicx.Recv(world, []int{0}, 1-world.Rank(), 0).Wait(ctx)
 	}, "rank 0: Recv from rank 1, tag 0 on world, epoch 1; rank 1: Recv from rank 0, tag 0 on world, epoch 1; the first that differs is rank 1"},
+	"no Close at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
+		dup := world.Dup().MustGet(ctx)
+		if world.Rank() == 1 {
+			return world.Barrier().Wait(ctx)
+		}
+		return dup.Close(ctx)
+	}, "ranks 0, 2: Close #1 on world.dup1; rank 1: Barrier #2 on world; the first that differs is rank 1"},
 	"no Agree at one": {3, func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
 			return world.Barrier().Wait(ctx)

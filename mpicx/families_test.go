@@ -62,6 +62,24 @@ func TestD1Generations(t *testing.T) {
 	})
 }
 
+// A corrupted communicator corrupts those derived from it that have the rank which unwound; the
+// others report the error once and continue.
+func TestCorruptedFamilies(t *testing.T) {
+	fakeTime(t)
+	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		child := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if world.Rank() == 1 {
+			settle()
+			_ = world.Guard(ctx, func(context.Context) error { return errors.New("unwound") })
+		}
+		mpicx.Throw(corruption(mpicx.Recv(child, []int{0}, mpicx.AnySource, 1).Wait(ctx), 1))
+		if world.Rank() < 2 {
+			return corruption(child.Barrier().Wait(ctx), 1)
+		}
+		return first(corruption(world.Barrier().Wait(ctx), 1), exchange(ctx, child, 0))
+	})
+}
+
 // An operation that creates a communicator, or agrees, is pending on a child. Its rank has
 // joined the parent's round, and then the child has an error. The operation ends with that
 // error before the parent's round is over, which may need more errors of the child (P8).
@@ -168,4 +186,34 @@ func TestClassesOnTheirWay(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// P8, D1: the context of a Try ends by an error of its communicator, or of one from which that is
+// derived, however far, at a rank that computes: when the error comes, at the beginning if it came
+// before, and at the end of a Guard inside if it came within that.
+func TestErrorEndsTheContextOfTry(t *testing.T) {
+	fakeTime(t)
+	for depth, when := range product(indices(4), []string{"now", "before", "within a Guard"}) {
+		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			c := world
+			for range depth {
+				c = c.Dup().MustGet(ctx)
+			}
+			settle() // until all have it
+			if world.Rank() == 0 {
+				return propagated(world.SignalError(ctx, 7), 7)
+			}
+			if when == "before" {
+				settle()
+			}
+			err := c.Try(ctx, func(ctx context.Context) error {
+				if when == "within a Guard" {
+					mpicx.Throw(c.Guard(ctx, func(context.Context) error { settle(); return nil }))
+				}
+				<-ctx.Done() // it computes until then
+				return ctx.Err()
+			})
+			return explain(propagated(err, 7), "depth %d, %s", depth, when)
+		})
+	}
 }

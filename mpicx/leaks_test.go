@@ -150,6 +150,7 @@ func TestWhatOutlivesATry(t *testing.T) {
 	oneProcess(t)
 	for name, program := range map[string]func(context.Context, *mpicx.Comm) error{
 		"the scope's end ends a Wait":          endsAWait,
+		"it takes no error of the next Try":    takesNoError,
 		"Close waits for nobody":               closesAlone,
 		"an ancestor's error ends a Signal":    endsASignal,
 		"an ancestor's error comes of a Guard": comesOfAGuard,
@@ -173,6 +174,18 @@ func endsAWait(ctx context.Context, w *mpicx.Comm) error {
 		return nil
 	})
 	return errors.Join(err, expect(<-ended, context.Canceled), expect(<-ended, context.Canceled))
+}
+
+func takesNoError(ctx context.Context, w *mpicx.Comm) error {
+	var inside context.Context
+	never := mpicx.Recv(w, []int{0}, w.Rank(), 9)
+	mpicx.Throw(w.TryAll(ctx, func(ctx context.Context) error { inside = ctx; return nil }))
+	if w.Rank() == 1 {
+		return failedAt(w.TryAll(ctx, func(context.Context) error { return errOfRank1 }), 1)
+	}
+	untilError(w)
+	_ = never.Wait(inside)
+	return failedAt(w.TryAll(ctx, succeeds), 1)
 }
 
 func closesAlone(ctx context.Context, w *mpicx.Comm) error {

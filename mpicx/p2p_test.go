@@ -83,6 +83,11 @@ func TestSendrecv(t *testing.T) {
 				mpicx.Sendrecv(world, both[:length], right, 5, both[1:], left, 5).MustWait(ctx)
 				require.Equal(t, numbers(length, left), both[1:])
 			}
+			got := []float32{-1} // in a row, whose ends have no neighbour
+			before := map[bool]int{true: mpicx.ProcNull, false: left}[me == 0]
+			after := map[bool]int{true: mpicx.ProcNull, false: right}[me == n-1]
+			mpicx.Sendrecv(world, []float32{float32(me)}, after, 6, got, before, 6).MustWait(ctx)
+			require.Equal(t, float32(me-1), got[0])
 			return world.Barrier().Wait(ctx)
 		})
 	}

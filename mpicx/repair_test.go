@@ -22,8 +22,9 @@ import (
 // the others that, and not that it has returned.
 func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 	oneProcess(t)
+	lost := errors.New("lost")
 	leave := []func() error{
-		func() error { return errors.New("lost") },
+		func() error { return lost },
 		func() error { panic("lost") },
 		func() error { runtime.Goexit(); return nil },
 	}
@@ -39,6 +40,7 @@ func TestErrorsReturnWithTheBlackChannel(t *testing.T) {
 			return nil
 		}, mpicx.WithRanks(2), hook.Backend[mpicx.Option]("blackchannel"))
 		require.ErrorContains(t, err, strings.TrimPrefix(why, "panic: "))
+		require.Equal(t, []bool{k%3 == 0, k%3 == 2}, []bool{errors.Is(err, lost), errors.Is(err, mpicx.ErrGoexit)})
 		require.NoError(t, corruption(told, 1, why))
 	}
 }

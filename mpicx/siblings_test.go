@@ -84,6 +84,20 @@ func failsLater(message string) func(context.Context) error {
 	}
 }
 
+// A rank that was told that a communicator is of no use repairs it with another, in the context
+// that the corruption has ended.
+func TestRepairInAnEndedContext(t *testing.T) {
+	inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
+		a, outer := w.Dup().MustGet(ctx), ctx
+		return isA[*mpicx.CommCorruptedError](a.Try(ctx, func(ctx context.Context) error {
+			_ = a.Guard(ctx, fails(a, 0, errors.New("lost")))
+			<-ctx.Done()
+			time.Sleep(time.Duration(1-w.Rank()) * time.Second) // rank 1 has to wait
+			return w.Dup().MustGet(outer).Barrier().Wait(outer)
+		}))
+	})
+}
+
 // An error ends the context of a Try inside of one whose own has ended, and was told: the
 // Waits that go on there hear of it.
 func TestErrorsInsideOfAnEndedContext(t *testing.T) {

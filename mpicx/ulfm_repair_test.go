@@ -174,6 +174,15 @@ func TestH5Shrink(t *testing.T) {
 	})
 }
 
+// The rank that unwound may repair at once, with the others.
+func TestUnwindAndShrink(t *testing.T) {
+	propagating(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		require.Error(t, world.Guard(ctx, fails(world, 1, errors.New("unwound"))))
+		require.Equal(t, -1<<4, world.Agree(^(1 << world.Rank())).MustGet(ctx))
+		return shrinks(ctx, world, 4)
+	})
+}
+
 // Where nobody has died and nothing is revoked, Shrink makes a communicator of all (paper 001 makes
 // this an error), and leaves the other as it is.
 func TestShrinkOfAValidCommunicator(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -95,4 +96,14 @@ func TestOut(t *testing.T) {
 	timelines, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	require.NoError(t, err)
 	require.Len(t, timelines, 1, "one of each process")
+}
+
+// Other programs read -json, such as internal/lab/draw: its names stay.
+func TestNamesInJSON(t *testing.T) {
+	_, out := text(t, "-json", "-matrix", matrices+"hilbert-6.mtx", "-ranks", "2", "-method", "gmres", "-inject", "rank=1,iter=2,kind=error")
+	for _, name := range strings.Fields(`gmresRestart runs name iterations converged solverClaimsConvergence
+		trueResidual error residuals injections kind rank iter fired detected iterationsDone events corrupted
+		failures message recovery toldSeconds ranks`) {
+		require.Contains(t, out, `"`+name+`":`)
+	}
 }

@@ -37,7 +37,11 @@ func check[T any](t *testing.T, values []T, functions operations[T]) {
 	}
 }
 
-func numbers[T ~int8 | ~int | ~uint16 | ~uint64 | ~float32 | ~float64 | ~complex64 | ~complex128]() operations[T] {
+type integral interface {
+	int8 | int16 | int32 | int64 | int | uint8 | uint16 | uint32 | uint64 | uint
+}
+
+func numbers[T integral | ~float32 | ~float64 | ~complex64 | ~complex128]() operations[T] {
 	truth := func(b bool) T {
 		if b {
 			return 1
@@ -53,14 +57,14 @@ func numbers[T ~int8 | ~int | ~uint16 | ~uint64 | ~float32 | ~float64 | ~complex
 	}
 }
 
-func reals[T ~int8 | ~int | ~uint16 | ~uint64 | ~float32 | ~float64]() operations[T] {
+func reals[T integral | ~float32 | ~float64]() operations[T] {
 	all := numbers[T]()
 	all[signature.Max] = func(a, b T) T { return max(a, b) }
 	all[signature.Min] = func(a, b T) T { return min(a, b) }
 	return all
 }
 
-func integers[T ~int8 | ~int | ~uint16 | ~uint64]() operations[T] {
+func integers[T integral]() operations[T] {
 	all := reals[T]()
 	all[signature.BAnd] = func(a, b T) T { return a & b }
 	all[signature.BOr] = func(a, b T) T { return a | b }
@@ -72,12 +76,18 @@ type celsius float64
 
 type flag bool
 
-// Every operation on types of each kind.
+// Every operation on each kind of types.
 func TestPredefined(t *testing.T) {
 	check(t, []int8{0, 1, -1, 100, -128}, integers[int8]())
+	check(t, []int16{0, 1, -1, 100, -1 << 15}, integers[int16]())
+	check(t, []int32{0, 1, -1, 100, -1 << 31}, integers[int32]())
+	check(t, []int64{0, 1, -1, 100, -1 << 63}, integers[int64]())
 	check(t, []int{0, 1, -3, 12}, integers[int]())
+	check(t, []uint8{0, 1, 5, 255}, integers[uint8]())
 	check(t, []uint16{0, 1, 5, 65535}, integers[uint16]())
+	check(t, []uint32{0, 1, 1 << 31}, integers[uint32]())
 	check(t, []uint64{0, 1, 1 << 63}, integers[uint64]())
+	check(t, []uint{0, 1, 1 << 31}, integers[uint]())
 	check(t, []float32{0, 1, -2.5}, reals[float32]())
 	check(t, []celsius{0, 1, -2.5}, reals[celsius]())
 	check(t, []complex64{0, 1, 2i, -1 + 3i}, numbers[complex64]())

@@ -99,10 +99,10 @@ type leaver func(context.Context) (context.Context, func(), any)
 
 func (l leaver) test(t *testing.T, place int, opts ...recovery.Option) {
 	var rs records
+	var want any
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		end := func() {}
 		if world.Rank() == 2 {
-			var want any
 			ctx, end, want = l(ctx)
 			defer func() {
 				if why, isError := want.(error); isError {
@@ -124,6 +124,7 @@ func (l leaver) test(t *testing.T, place int, opts ...recovery.Option) {
 			lost = rs.of(r).last().Cause
 		}
 		require.ErrorContains(t, lost, "communicator corrupted by rank 2")
+		require.ErrorContains(t, lost, fmt.Sprint(want))
 	}
 }
 

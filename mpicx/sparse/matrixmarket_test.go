@@ -142,6 +142,7 @@ func TestReadErrors(t *testing.T) {
 		{"two values", real + "3 3 1\n1 1 2 0\n", `a.mtx:3: found "1 1 2 0", ` + value},
 		{"no number", real + "3 3 1\n1 1 x\n", `a.mtx:3: found "1 1 x", ` + value},
 		{"NaN", real + "3 3 1\n1 1 NaN\n", `a.mtx:3: found "1 1 NaN", ` + value},
+		{"Inf", real + "3 3 1\n1 1 -inf\n", `a.mtx:3: found "1 1 -inf", ` + value},
 		{"overflow", real + "3 3 1\n1 1 1e309\n", `a.mtx:3: found "1 1 1e309", ` + value},
 		{"hexadecimal", real + "3 3 1\n1 1 0x1p2\n", `a.mtx:3: found "1 1 0x1p2", ` + value},
 		{"in an array", array + "2 1\n1\n1 2\n", `a.mtx:4: found "1 2", expected a finite real number`},
