@@ -115,24 +115,6 @@ func TestPersistentAllocatesNothing(t *testing.T) {
 	})
 }
 
-func BenchmarkPersistent(b *testing.B) {
-	for _, length := range []int{1, 20_000} {
-		b.Run(map[bool]string{true: "short", false: "long"}[length == 1], func(b *testing.B) {
-			_ = mpicx.Run(b.Context(), func(ctx context.Context, world *mpicx.Comm) error {
-				out, in := make([]int, length), make([]int, length)
-				send, recv := mpicx.SendInit(world, out, 0, 1), mpicx.RecvInit(world, in, 0, 1)
-				b.ReportAllocs()
-				for b.Loop() {
-					got, sent := recv.Start(), send.Start()
-					got.MustWait(ctx)
-					sent.MustWait(ctx)
-				}
-				return nil
-			}, mpicx.WithRanks(1))
-		})
-	}
-}
-
 // F1: starting never fails. Bad arguments come out of Wait with their value and what was expected.
 func TestF1BadArguments(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {

@@ -238,29 +238,6 @@ func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 	}
 }
 
-// A communicator counts each absent member once, whether it was made before or after the member
-// left. It looks at its members only when it has to.
-func TestCommunicatorsCountWhoIsAbsent(t *testing.T) {
-	const n = 5
-	ranks := NewMortal(n)
-	dup := func(seq uint64) (c *communicator) {
-		for _, r := range ranks {
-			made, err := r.Sub(transport.Name{Seq: seq}, nil)
-			require.NoError(t, err)
-			c = made.(*Comm).comm
-		}
-		return c
-	}
-	before := dup(1)
-	ranks[1].Leave(false)
-	ranks[2].Die()
-	ranks[1].Die()
-	ranks[2].Leave(false)
-	for _, c := range []*communicator{ranks[0].comm, before, dup(2)} {
-		require.EqualValues(t, 2, c.absent.Load())
-	}
-}
-
 // Nothing reaches a process that has died, not even what had arrived before.
 func TestTheDeadReceiveNothing(t *testing.T) {
 	ranks := NewMortal(2)
