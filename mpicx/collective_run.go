@@ -23,9 +23,18 @@ type call = signature.Call
 // collectively starts the collective operation that what describes, on elements of type T. prepare
 // checks its other arguments by the check in the run, and returns the algorithm.
 func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
+	what, unfit := ofElements[T](what)
+	return c.start(what, unfit, prepare)
+}
+
+// ofElements returns a call on elements of type T, and why T can't be sent, or nil. Other structs may
+// have another size, so these are counted in bytes.
+func ofElements[T any](what call) (_ call, unfit error) {
 	of := element.TypeOf[T]()
-	what.Of = of.Element
-	return c.start(what, of.Unfit, prepare)
+	if what.Of = of.Element; of.Element == signature.Struct {
+		what.Count *= element.Size[T]()
+	}
+	return what, of.Unfit
 }
 
 // start starts the collective operation that what describes. It is refused if unfit is not nil,

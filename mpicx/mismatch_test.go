@@ -303,6 +303,34 @@ func TestClassesOfMismatches(t *testing.T) {
 	}
 }
 
+// Structs of another size are another count: nothing is written past the smaller one.
+func TestStructsOfAnotherSize(t *testing.T) {
+	type small struct{ A int32 }
+	type large struct{ A [4]int64 }
+	asBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		for i, call := range []func() future.Waiter{
+			func() future.Waiter { return mpicx.Bcast(world, make([]large, 2), 0) },
+			func() future.Waiter { return mpicx.Scatter(world, make([]large, 4), make([]large, 2), 0) },
+			func() future.Waiter { return mpicx.Gather(world, make([]large, 2), make([]large, 4), 0) },
+			func() future.Waiter { return mpicx.Allgather(world, make([]large, 2), make([]large, 4)) },
+		} {
+			if world.Rank() == 1 {
+				call = []func() future.Waiter{
+					func() future.Waiter { return mpicx.Bcast(world, make([]small, 2), 0) },
+					func() future.Waiter { return mpicx.Scatter(world, nil, make([]small, 2), 0) },
+					func() future.Waiter { return mpicx.Gather(world, make([]small, 2), nil, 0) },
+					func() future.Waiter { return mpicx.Allgather(world, make([]byte, 2), make([]byte, 4)) },
+				}[i]
+			}
+			err := world.TryAll(ctx, func(ctx context.Context) error { return call().Wait(ctx) })
+			if err == nil || !strings.Contains(err.Error(), "64 bytes of structs) at rank 0") {
+				return fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
 // afresh makes a grid for what is wrong, once all ranks have been told of what was so before.
 func afresh(ctx context.Context, world *mpicx.Comm) (p place, err error) {
 	for {

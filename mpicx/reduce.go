@@ -130,7 +130,8 @@ func defined[T any](k *check, op reduction) {
 
 // reducing returns the call of a reduction.
 func reducing[T any](kind signature.Kind, op Op, root, n int) call {
-	return call{Kind: kind, Op: int(op), Root: root, Of: element.TypeOf[T]().Element, Count: n}
+	what, _ := ofElements[T](call{Kind: kind, Op: int(op), Root: root, Count: n})
+	return what
 }
 
 // values returns the data of a reduction for its algorithm. recv is nil at ranks that get no

@@ -25,9 +25,6 @@ import (
 // rank, while it does.
 type Board struct {
 	sync.Mutex
-	// Blind says that a member has died. Calls are compared no more (M4), and nobody may meet.
-	Blind bool
-
 	size   int
 	ahead  int // how many calls a rank may get ahead of others, and how many idle places are kept
 	epoch  transport.Epoch
@@ -35,19 +32,30 @@ type Board struct {
 	first  int      // the number of the call at places[0]
 	bad    int      // the number of the first call in which the ranks differ; 0: none
 	idle   []*place // for the next calls
+	blind  bool     // a member has died
 
 	waiting []*transport.Request // of each rank, the last of its requests that wait; Prev is the one before
 	absent  []absent
+	stray   place // of requests that have no place: they end with their rank's epoch
 }
 
-// absent is a rank that makes no more calls.
-type absent struct{ rank, made int }
+// absent is a rank that makes no more calls. It has made so many in its last epoch.
+type absent struct {
+	rank, made int
+	epoch      transport.Epoch
+}
 
 // Open makes an empty Board of size ranks, which begin in epoch e, usable.
 func (b *Board) Open(size int, e transport.Epoch) {
-	b.size, b.epoch, b.first = size, e, 1
+	b.size, b.epoch, b.first, b.stray.broken = size, e, 1, true
 	b.ahead = max(1, min(mostAhead, mostParts/size))
 }
+
+// Blind is called when a member has died. Calls are compared no more then (M4), and nobody may meet.
+func (b *Board) Blind() { b.blind, b.places, b.idle = true, nil, nil }
+
+// IsBlind says whether a member has died.
+func (b *Board) IsBlind() bool { return b.blind }
 
 // A place has the calls of all ranks with one number.
 type place struct {
@@ -94,11 +102,8 @@ func (b *Board) Come(rank int, e transport.Epoch, number int, w signature.Word) 
 func (b *Board) place(e transport.Epoch, number int) *place {
 	if e != b.epoch && b.epoch.Stale(e) && !e.Stale(b.epoch) {
 		b.epoch, b.places, b.first, b.bad = e, nil, 1, 0
-		for i := range b.absent {
-			b.absent[i].made = 0
-		}
 	}
-	if e != b.epoch || b.Blind || b.bad > 0 && number > b.bad || b.size == 1 {
+	if e != b.epoch || b.blind || b.bad > 0 && number > b.bad || b.size == 1 {
 		return nil
 	}
 	for number >= b.first+len(b.places) {
@@ -115,22 +120,27 @@ func (b *Board) place(e transport.Epoch, number int) *place {
 // note notes that a rank has come to a place.
 func (b *Board) note(p *place, rank, number int, w signature.Word) []Halt {
 	p.made = append(p.made, saying{rank, w})
+	words := len(p.said)
 	if p.differs(rank, w) {
 		b.bad, p.broken = number, true
 	}
-	if b.bad != number {
+	switch {
+	case b.bad != number:
 		return nil
+	case len(p.said) > words:
+		return p.mismatches(number, p.made)
 	}
-	return p.mismatches(number)
+	return p.mismatches(number, p.made[len(p.made)-1:]) // the others are halted already
 }
 
-// removeFull removes the first places if all ranks have come to them.
+// removeFull removes the first places if all ranks have come to them. Requests may still wait in a
+// broken one.
 func (b *Board) removeFull() {
 	full := 0
-	for full < len(b.places) && len(b.places[full].made) == b.size {
+	for full < len(b.places) && len(b.places[full].made) == b.size && !b.places[full].broken {
 		p := b.places[full]
 		full++
-		if len(b.idle) < b.ahead && !p.broken {
+		if len(b.idle) < b.ahead {
 			clear(p.parts)
 			*p = place{made: p.made[:0], said: p.said[:0], parts: p.parts, waiting: p.waiting[:0], copies: p.copies[:0]}
 			b.idle = append(b.idle, p)
@@ -152,9 +162,9 @@ func (p *place) differs(rank int, w signature.Word) (odd bool) {
 	return odd
 }
 
-// mismatches returns the ranks whose calls do not fit those of others.
-func (p *place) mismatches(number int) (halts []Halt) {
-	for _, own := range p.made {
+// mismatches returns those of made whose calls do not fit those of others.
+func (p *place) mismatches(number int, made []saying) (halts []Halt) {
+	for _, own := range made {
 		if i := slices.IndexFunc(p.said, func(s saying) bool { return !own.word.Fits(s.word) }); i >= 0 {
 			theirs := p.said[i]
 			halts = append(halts, Halt{own.rank, &transport.MismatchError{Number: number, Own: own.word, Source: theirs.rank, Theirs: theirs.word}})

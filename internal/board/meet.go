@@ -23,7 +23,7 @@ const (
 func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others *transport.Request, halts []Halt) {
 	p := b.place(r.Epoch, number)
 	if p == nil {
-		b.wait(rank, new(place), r)
+		b.wait(rank, &b.stray, r)
 		return false, nil, nil
 	}
 	if halts = b.note(p, rank, number, r.Signature); p.broken {
@@ -37,37 +37,34 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 	if m.Flow != transport.FromRoot || rank == m.Root {
 		p.parts[rank] = m.Part
 	}
-	p.rooted = p.rooted || rank == m.Root
+	release := full
 	switch {
-	case full && m.Flow == transport.Together:
-		ended = true
-		m.Carrier.Carry(p.parts, rank)
-	case full && m.Flow == transport.ToRoot:
-		ended = true
-		if p.root != nil {
+	case full && m.Flow != transport.FromRoot:
+		if m.Flow == transport.ToRoot && p.root != nil {
 			m = p.root.Meeting
 		}
 		m.Carrier.Carry(p.parts, m.Root)
-	case m.Flow == transport.FromRoot && rank != m.Root && p.rooted:
 		ended = true
-		m.Carrier.Carry(p.parts, rank)
 	case m.Flow == transport.FromRoot && rank == m.Root:
 		m.Carrier.Carry(p.parts, rank)
-		ended = full || b.leaves(p, rank)
 		for _, q := range p.waiting {
 			q.Meeting.Carrier.Carry(p.parts, RankOf(q))
 		}
-		others = b.release(p)
+		p.rooted, release = true, true
+		ended = full || b.leaves(p, rank)
+	case m.Flow == transport.FromRoot && p.rooted:
+		m.Carrier.Carry(p.parts, rank)
+		ended = true
 	case m.Flow == transport.ToRoot && rank != m.Root:
 		ended = b.leaves(p, rank)
+	}
+	if release {
+		others = b.release(p)
 	}
 	if !ended {
 		b.wait(rank, p, r)
 	}
 	if full {
-		if others == nil {
-			others = b.release(p)
-		}
 		b.removeFull()
 	}
 	return ended, others, nil
@@ -128,12 +125,22 @@ func (b *Board) Take(rank int, which func(*transport.Request) bool) (taken *tran
 	for r := range b.All(rank) {
 		if which(r) {
 			p := r.Where.(*place)
-			p.broken, p.waiting, p.root = true, nil, nil
+			p.remove(r)
 			b.unwait(r)
 			r.Next, taken = taken, r
 		}
 	}
 	return taken
+}
+
+// remove removes a request that leaves the place before it has ended.
+func (p *place) remove(r *transport.Request) {
+	i, last := uint32(r.Number), len(p.waiting)-1
+	moved := p.waiting[last]
+	p.waiting[i], moved.Number = moved, uint64(RankOf(moved))<<32|uint64(i)
+	p.waiting[last] = nil
+	p.waiting = p.waiting[:last]
+	p.broken, p.root, p.parts, p.copies = true, nil, nil, nil
 }
 
 // All yields the requests of a rank that wait. Those that it has yielded may be taken.
@@ -168,47 +175,49 @@ func (b *Board) Awaited(r *transport.Request) int {
 	return p.missing
 }
 
-// Leave notes that a rank, which has made this many calls in epoch e, makes no more.
+// Leave notes that a rank, which has made this many calls in its epoch e, makes no more.
 func (b *Board) Leave(rank int, e transport.Epoch, made int) {
-	if e != b.epoch {
-		made = 0
-	}
-	b.absent = append(b.absent, absent{rank, made})
+	b.absent = append(b.absent, absent{rank, made, e})
 }
 
-// IsMissed says whether a request of another rank can't end without a rank that is absent.
+// IsMissed says whether a request of another rank can't end without a rank that has just left.
 func (b *Board) IsMissed(rank int) bool {
-	for _, a := range b.absent {
-		if a.rank != rank {
-			continue
-		}
-		for _, p := range b.places[min(max(0, a.made+1-b.first), len(b.places)):] {
-			for _, r := range p.waiting {
-				if a.isMissing(r) {
-					return true
-				}
-			}
+	at := len(b.absent) - 1
+	for b.absent[at].rank != rank {
+		at--
+	}
+	a := b.absent[at]
+	misses := func(p *place) bool {
+		return slices.ContainsFunc(p.waiting, func(r *transport.Request) bool { return b.isMissing(&a, r) })
+	}
+	for i, p := range b.places {
+		if came := a.epoch == b.epoch && a.made >= b.first+i && !p.broken; !came && misses(p) {
+			return true
 		}
 	}
-	return false
+	return misses(&b.stray)
 }
 
 // Missing returns an absent rank without which r can't end, or false if there is none.
 func (b *Board) Missing(r *transport.Request) (rank int, missing bool) {
-	if r.Epoch == b.epoch {
-		for _, a := range b.absent {
-			if a.isMissing(r) {
-				return a.rank, true
-			}
+	for i := range b.absent {
+		if b.isMissing(&b.absent[i], r) {
+			return b.absent[i].rank, true
 		}
 	}
 	return 0, false
 }
 
-// isMissing says whether r can't end without the rank. A Release may end after the programs of its
-// ranks have ended.
-func (a absent) isMissing(r *transport.Request) bool {
-	m := r.Meeting
-	needs := m.Flow != transport.FromRoot || a.rank == m.Root || RankOf(r) == m.Root
-	return needs && a.made < transport.CollectiveNumber(r.Tag) && r.Signature.Kind() != signature.Release
+// isMissing says whether r can't end without the rank: it needs the rank, which has not come, or
+// was halted in the call or before it. Requests of epochs that the rank has left end by themselves.
+// A Release may end after the programs of its ranks have ended.
+func (b *Board) isMissing(a *absent, r *transport.Request) bool {
+	m, number := r.Meeting, transport.CollectiveNumber(r.Tag)
+	switch {
+	case r.Epoch != b.epoch || r.Epoch.Stale(a.epoch) || r.Signature.Kind() == signature.Release:
+		return false
+	case m.Flow == transport.FromRoot && a.rank != m.Root && RankOf(r) != m.Root:
+		return false
+	}
+	return a.epoch != r.Epoch || a.made < number || b.bad > 0 && (number > b.bad || r.Where.(*place).broken)
 }

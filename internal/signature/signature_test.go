@@ -20,7 +20,7 @@ func TestWords(t *testing.T) {
 		{Structs(24, 7), "struct of 24 bytes"},
 		{Call{Kind: Barrier, Root: 3, Count: 4}.Word(), "Barrier"},
 		{Call{Kind: Allreduce, Op: 0, Of: Float64, Count: 3}.Word(), "Allreduce(Sum, 3 × float64)"},
-		{Call{Kind: AllreduceFunc, Op: -1, Of: Struct, Count: 3}.Word(), "AllreduceFunc(3 × struct)"},
+		{Call{Kind: AllreduceFunc, Op: -1, Of: Struct, Count: 3}.Word(), "AllreduceFunc(3 bytes of structs)"},
 		{Call{Kind: Reduce, Op: 9, Root: 1<<rootBits - 1, Of: Complex128}.Word(), "Reduce(BXor, root 1048575, 0 × complex128)"},
 		{Call{Kind: Bcast, Root: 1, Of: Int, Count: most - 1}.Word(), "Bcast(root 1, 134217726 × int)"},
 		{Call{Kind: Bcast, Root: 1, Of: Int, Count: 1 << 30}.Word(), "Bcast(root 1, 134217727 or more × int)"},
@@ -59,7 +59,7 @@ func TestWhatFits(t *testing.T) {
 			{func(c *Call) { c.Count++ }, f.counted},
 			{func(c *Call) { c.Of, c.Count = Bytes, 16 }, false},
 			{func(c *Call) { c.Of, c.Count = Bytes, 4 }, f.typed && f.counted},
-			{func(c *Call) { c.Of, c.Count = Bytes, most+1 }, false},
+			{func(c *Call) { c.Of, c.Count = Bytes, most+1 }, f.typed && f.counted},
 			{func(c *Call) { c.Kind = Agree + (k+1-Agree)%(kinds-Agree) }, true},
 		} {
 			b := a
@@ -69,6 +69,11 @@ func TestWhatFits(t *testing.T) {
 		require.False(t, a.Word().Fits(Word(Refused)))
 		require.True(t, Word(Refused).Fits(a.Word()))
 	}
+	long, raw := Call{Kind: Bcast, Of: Int32, Count: most / 3}, Call{Kind: Bcast, Of: Bytes, Count: most}
+	require.True(t, fits(long, raw), "at least so many bytes")
+	base = Call{Kind: Bcast, Of: Struct, Count: 16} // bytes
+	require.True(t, fits(base, Call{Kind: Bcast, Of: Bytes, Count: 16}))
+	require.False(t, fits(base, Call{Kind: Bcast, Of: Bytes, Count: 4}))
 }
 
 // Messages fit if their elements look the same in memory, and bytes fit all.

@@ -46,7 +46,7 @@ type Call struct {
 	Op    int // index in Ops
 	Root  int // of a call with a count for each rank: a digest of the counts, in bytes
 	Of    Element
-	Count int
+	Count int // of structs: in bytes
 }
 
 // Word returns the call as a word.
@@ -113,9 +113,15 @@ func (w Word) fits(v Word) bool {
 
 // asLongAs says whether two calls have the same number of bytes, as far as their words show.
 func (w Word) asLongAs(v Word) bool {
-	n, m := w.field(countAt, countBits), v.field(countAt, countBits)
-	size, other := uint64(w.Element().Size()), uint64(v.Element().Size())
-	return n == most || m == most || size == 0 || other == 0 || n*size == m*other
+	n, bytes := w.length()
+	m, others := v.length()
+	return bytes == others || n == most && bytes < others || m == most && others < bytes
+}
+
+// length returns the count of a call, and its number of bytes, at least.
+func (w Word) length() (count, bytes uint64) {
+	count = w.field(countAt, countBits)
+	return count, count * uint64(max(1, w.Element().Size())) // a struct's count is in bytes
 }
 
 // The operations of reductions: indices in Ops.
@@ -160,6 +166,8 @@ func (w Word) String() string {
 		args = append(args, fmt.Sprintf("root %d", w.field(rootAt, rootBits)))
 	}
 	switch n := w.field(countAt, countBits); {
+	case f.counted && w.Element() == Struct:
+		args = append(args, fmt.Sprintf("%d bytes of structs", n))
 	case f.counted && n == most:
 		args = append(args, fmt.Sprintf("%d or more × %s", n, element))
 	case f.counted:

@@ -301,7 +301,8 @@ const (
 // A Carrier carries out a call.
 type Carrier interface {
 	// Carry sets the results of all ranks from the parts of all or, if there is a root, the result
-	// of rank. No part changes meanwhile, and Carry must not block.
+	// of rank; if each rank needs the root, the parts of others are empty. No part changes
+	// meanwhile, and Carry must not block. Ranks whose words fit have parts of the same length.
 	Carry(parts []Part, rank int)
 }
 

@@ -33,10 +33,9 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	if r.Err != nil {
 		return true
 	}
-	e, b := r.Epoch, &s.comm.board
-	b.Lock()
-	if b.Blind || e != s.Live() {
-		b.Unlock()
+	e := r.Epoch
+	m, ok := s.meet(number, r)
+	if !ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if r.Err = s.barred(r); r.Err == nil {
@@ -44,19 +43,38 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 		}
 		return true
 	}
-	ended, others, halts := b.Meet(s.rank, number, r)
-	absent, misses := -1, false
-	if !ended {
-		absent, misses = b.Missing(r)
+	s.comm.tell(m.others, nil)
+	s.comm.halt(e, m.halts)
+	if m.misses {
+		s.comm.sides[m.absent].process.owes(s)
 	}
-	s.comm.begin(others)
-	b.Unlock()
-	s.comm.tell(others, nil)
-	s.comm.halt(e, halts)
-	if misses {
-		s.comm.sides[absent].process.owes(s)
+	return m.ended
+}
+
+// met is what has come of a meeting.
+type met struct {
+	ended  bool
+	others *transport.Request
+	halts  []board.Halt
+	absent int
+	misses bool // the absent rank
+}
+
+// meet has r meet others on the board. It returns false if that can't be: the rank has left r's
+// epoch, or a member has died.
+func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
+	b := &s.comm.board
+	b.Lock()
+	defer b.Unlock()
+	if b.IsBlind() || r.Epoch != s.Live() {
+		return m, false
 	}
-	return ended
+	m.ended, m.others, m.halts = b.Meet(s.rank, number, r)
+	if !m.ended {
+		m.absent, m.misses = b.Missing(r)
+	}
+	s.comm.begin(m.others)
+	return m, true
 }
 
 // begin and tell are those of the sides that requests which the board has ended belong to.

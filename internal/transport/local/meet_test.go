@@ -15,10 +15,10 @@ import (
 // ranks that it needs.
 type meeting struct{ transport.Meeting }
 
-func (m *meeting) Carry(parts []transport.Part, rank int) {
+func (m *meeting) Carry(parts []transport.Part, _ int) {
 	all := slices.Concat(m.sent(parts)...)
-	for i, p := range parts {
-		if m.Flow == transport.Together && i != rank {
+	for _, p := range parts {
+		if m.Flow == transport.Together {
 			copy(p.Recv, all)
 		}
 	}
@@ -204,6 +204,70 @@ func TestMeetAfterItHasReturned(t *testing.T) {
 	sub, err := ranks[0].Sub(transport.ErrorChannelName(), nil)
 	require.NoError(t, err)
 	require.Equal(t, &transport.LeftError{Rank: 1}, meet(sub.(*Comm), transport.Together, 0, signature.Barrier).Err)
+}
+
+// A rank that was halted, in the call or before it, is missed when it has returned: what others
+// rightly wait for does not come.
+func TestMeetTheHalted(t *testing.T) {
+	together := func(c *Comm) *request { return meet(c, transport.Together, 0, signature.Barrier) }
+	for name, play := range map[string]func(ranks []*Comm) *request{
+		"after the call": func(ranks []*Comm) *request {
+			together(ranks[0])
+			together(ranks[1])
+			calls(0, reduce)(ranks)
+			calls(1, barrier)(ranks)
+			return together(ranks[2])
+		},
+		"before it": func(ranks []*Comm) *request {
+			calls(2, refused)(ranks)
+			calls(0, barrier)(ranks)
+			calls(1, barrier)(ranks)
+			return together(ranks[2])
+		},
+		"in it": func(ranks []*Comm) *request {
+			r := start(ranks[2], func(r *transport.Request) { ranks[2].Meet(r) }, transport.Request{
+				Signature: raw, Meeting: &transport.Meeting{Flow: transport.ToRoot, Root: 2},
+			})
+			calls(0, ints)(ranks)
+			calls(1, floats)(ranks)
+			return r
+		},
+	} {
+		for _, mortal := range []bool{false, true} {
+			ranks := newJob(3, mortal)
+			waits := play(ranks)
+			require.Zero(t, waits.ends, name)
+			ranks[0].Leave(false)
+			ranks[1].Leave(false)
+			require.Equal(t, 1, waits.ends, "%s, mortal %t", name, mortal)
+			require.Error(t, waits.Err)
+		}
+	}
+}
+
+// A rank that has left the epoch and returned is not missed in a call of that epoch: the others
+// will be told of the error.
+func TestMeetWhoHasLeftTheEpoch(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		ranks, cause := NewMortal(2), errors.New("an error")
+		var waits *request
+		leave := func() {
+			ranks[1].Advance(0, cause)
+			ranks[1].Leave(false)
+		}
+		if first {
+			leave()
+		}
+		waits = meet(ranks[0], transport.Together, 0, signature.Barrier)
+		if !first {
+			leave()
+		}
+		require.Zero(t, waits.ends)
+		require.False(t, ranks[1].process.dead.Load())
+		ranks[0].Advance(0, cause)
+		require.Equal(t, cause, waits.Err)
+		require.Equal(t, &transport.DeadError{Rank: 1}, meet(ranks[0], transport.Together, 0, signature.Barrier).Err)
+	}
 }
 
 type completer func(*transport.Request)

@@ -205,7 +205,7 @@ func (c *communicator) lose(victim int) {
 		side.mu.Unlock()
 	}
 	c.board.Lock()
-	c.board.Blind = true
+	c.board.Blind()
 	c.board.Unlock()
 	c.sides[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
 }
