@@ -27,14 +27,20 @@ func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collec
 	return c.start(what, unfit, prepare)
 }
 
-// ofElements returns a call on elements of type T, and why T can't be sent, or nil. Other structs may
-// have another size, so these are counted in bytes.
+// ofElements returns a call on elements of type T, and why T can't be sent, or nil.
 func ofElements[T any](what call) (_ call, unfit error) {
 	of := element.TypeOf[T]()
-	if what.Of = of.Element; of.Element == signature.Struct {
-		what.Count *= element.Size[T]()
-	}
+	what.Of, what.Count = of.Element, counted[T](what.Count)
 	return what, of.Unfit
+}
+
+// counted returns the Count of a call on n elements of type T. A peer's structs may have another
+// size, so structs are counted in bytes.
+func counted[T any](n int) int {
+	if element.TypeOf[T]().Element == signature.Struct {
+		n *= element.Size[T]()
+	}
+	return n
 }
 
 // start starts the collective operation that what describes. It is refused if unfit is not nil,

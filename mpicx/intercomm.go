@@ -236,7 +236,7 @@ func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[
 		switch {
 		case r.err != nil:
 		case root == ic.union.rank:
-			r.what.Count = ic.spread(r, "recv", in, len(recv), element.Bytes(recv))
+			r.what.Count = counted[T](ic.spread(r, "recv", in, len(recv), element.Bytes(recv)))
 		case !ic.isOwn(root):
 			out[root] = element.Bytes(send)
 		}
@@ -274,8 +274,9 @@ func InterAllreduce[T Scalar](ic *Intercomm, send, recv []T, op Op) *future.Futu
 // part from rank r as the r-th part of recv. All parts in one direction have the same length.
 func InterAlltoall[T any](ic *Intercomm, send, recv []T) *future.Future[struct{}] {
 	return between[T](ic, "InterAlltoall", call{Kind: signature.Alltoall}, func(r *collectiveRun, out, in [][]byte) {
-		r.what.Count = ic.spread(r, "send", out, len(send), element.Bytes(send)) // with the next the same in both groups
-		r.what.Count += ic.spread(r, "recv", in, len(recv), element.Bytes(recv))
+		sent := ic.spread(r, "send", out, len(send), element.Bytes(send))
+		received := ic.spread(r, "recv", in, len(recv), element.Bytes(recv))
+		r.what.Count = counted[T](sent + received) // the same in both groups
 	})
 }
 
