@@ -51,7 +51,7 @@ func (b *Board) Open(size int, e transport.Epoch) {
 	b.ahead = max(1, min(mostAhead, mostParts/size))
 }
 
-// Blind is called when a member has died. Calls are compared no more then (M4), and nobody may meet.
+// Blind is called when a member has died: no calls are compared then (M4), and nobody may meet.
 func (b *Board) Blind() { b.blind, b.places, b.idle = true, nil, nil }
 
 // IsBlind says whether a member has died.

@@ -8,10 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
-var (
-	barrier = signature.Call{Kind: signature.Barrier}.Word()
-	dup     = signature.Call{Kind: signature.Dup}.Word()
-)
+const barrier, dup = signature.Word(signature.Barrier), signature.Word(signature.Dup)
 
 // The board keeps nothing of calls that all ranks have made, nor of those behind a mismatch.
 func TestForgets(t *testing.T) {
@@ -27,9 +24,7 @@ func TestForgets(t *testing.T) {
 	come(0, 100, barrier)
 	come(1, 300, barrier)
 	come(2, 500, barrier)
-	require.Len(t, b.places, 400)
 	come(0, 400, barrier)
-	require.Len(t, b.places, 200)
 	come(1, 200, barrier)
 	require.Empty(t, b.places)
 	require.Len(t, b.idle, mostAhead)

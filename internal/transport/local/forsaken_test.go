@@ -122,29 +122,6 @@ func TestWhatNamesOneWhoHasReturned(t *testing.T) {
 	}
 }
 
-// Only what a rank has to look for when it ends is counted. Otherwise n ranks that end would
-// look at n sides each.
-func TestWhatAwaitsARankIsCounted(t *testing.T) {
-	for _, c := range operations {
-		for _, mortal := range []bool{false, true} {
-			ranks, want := newJob(3, mortal), int32(0)
-			if c.names {
-				want = 1
-			}
-			for range 2 {
-				r := c.start(ranks[0])
-				require.Equal(t, want, ranks[1].process.awaited.Load(), "%s, mortal %t", c.name, mortal)
-				require.True(t, ranks[0].Cancel(&r.Request))
-				require.Zero(t, ranks[1].process.awaited.Load(), "%s, mortal %t, cancelled", c.name, mortal)
-			}
-		}
-	}
-	ranks := New(2)
-	own := recv(ranks[0], 0, nil)
-	require.Zero(t, ranks[0].process.awaited.Load(), "a rank that has ended awaits nothing of itself")
-	require.True(t, ranks[0].Cancel(&own.Request))
-}
-
 func post(start func(*Comm) *request) func([]*Comm, **request) {
 	return func(c []*Comm, r **request) { *r = start(c[0]) }
 }

@@ -43,7 +43,7 @@ func meet(c *Comm, flow transport.Flow, root int, kind signature.Kind) *request 
 		if c.Meet(r) {
 			r.Done.Completed(r)
 		}
-		m.Send[0] = '-' // if the rank goes on, its buffer is the program's
+		m.Send[0] = '-' // if the rank does not wait, its buffer is the program's
 	}, r)
 }
 
@@ -73,11 +73,9 @@ func TestMeet(t *testing.T) {
 				}
 			}
 			for i, r := range rs {
-				switch {
-				case flow == transport.Together: // Send changed when Meet had returned, for all but the last
+				switch { // the bytes of those that wait change before all have come: see meet
+				case flow == transport.Together, flow == transport.ToRoot && i == root:
 					require.Len(t, got(r), 3)
-				case flow == transport.ToRoot && i == root:
-					require.Contains(t, []string{"ABC", "A-C"}, got(r))
 				case flow == transport.FromRoot && i != root:
 					require.Equal(t, "C", got(r))
 				}
@@ -95,7 +93,6 @@ func TestMeetAhead(t *testing.T) {
 	}
 	require.Equal(t, 1, ahead[63].ends)
 	require.Zero(t, ahead[64].ends)
-	require.Len(t, transport.Pending(ranks[0]), 6)
 	require.Equal(t, 1, transport.Pending(ranks[0])[0].Peer, "whom it waits for")
 	for range 64 {
 		require.Equal(t, "A", got(meet(ranks[1], transport.FromRoot, 0, signature.Barrier)))
@@ -186,8 +183,7 @@ func TestMeetTheDead(t *testing.T) {
 	ranks[2].Die()
 	dead := &transport.DeadError{Rank: 2}
 	later := meet(ranks[1], transport.Together, 0, signature.Barrier)
-	require.Equal(t, []error{dead, dead, transport.ErrDied}, []error{waits.Err, later.Err, own.Err})
-	require.Equal(t, []int{1, 1, 1}, []int{waits.ends, later.ends, own.ends})
+	require.Equal(t, []any{dead, 1, dead, 1, transport.ErrDied, 1}, []any{waits.Err, waits.ends, later.Err, later.ends, own.Err, own.ends})
 }
 
 // What a rank had begun before it returned is carried out without it; a communicator that is made
