@@ -17,18 +17,24 @@ type process struct {
 	absent     atomic.Bool  // it has left or died, and its communicators count it
 	awaited    atomic.Int32 // requests that wait for it: see Comm.counts
 
-	mu    sync.Mutex
-	sides []weak.Pointer[Comm]
+	mu      sync.Mutex
+	members []member
+}
+
+// member is a side of the process.
+type member struct {
+	of   weak.Pointer[communicator] // which all sides share, and so the pointer
+	rank int
 }
 
 // join notes that s is a side of the process. It says whether the process is dead.
 func (p *process) join(s *Comm) (dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.sides) == cap(p.sides) { // from time to time, drop those that are gone
-		p.sides = slices.DeleteFunc(p.sides, func(w weak.Pointer[Comm]) bool { return w.Value() == nil })
+	if len(p.members) == cap(p.members) { // from time to time, drop those that are gone
+		p.members = slices.DeleteFunc(p.members, func(m member) bool { return m.of.Value() == nil })
 	}
-	p.sides = append(p.sides, weak.Make(s))
+	p.members = append(p.members, member{weak.Make(s.comm), s.rank})
 	if p.absent.Load() { // miss may count it as well, which costs one unneeded look
 		s.comm.absent.Add(1)
 	}
@@ -117,9 +123,9 @@ func (p *process) miss() {
 func (p *process) live() (sides []*Comm) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, w := range p.sides {
-		if s := w.Value(); s != nil {
-			sides = append(sides, s)
+	for _, m := range p.members {
+		if c := m.of.Value(); c != nil {
+			sides = append(sides, &c.sides[m.rank])
 		}
 	}
 	return sides
