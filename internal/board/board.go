@@ -28,13 +28,14 @@ type Board struct {
 	size   int
 	ahead  int // how many calls a rank may get ahead of others, and how many idle places are kept
 	epoch  transport.Epoch
-	places []*place // of the calls that some ranks have made and others have not, in their order
-	first  int      // the number of the call at places[0]
+	places []*place // of the calls that some ranks have made and others have not, in their order, from head
+	head   int
+	first  int      // the number of the call at places[head]
 	bad    int      // the number of the first call in which the ranks differ; 0: none
 	idle   []*place // for the next calls
 	blind  bool     // a member has died
 
-	waiting []*transport.Request // of each rank, the last of its requests that wait; Prev is the one before
+	waiting []*transport.Request // of each rank, the last of its requests that wait, linked by Prev and Next
 	absent  []absent
 	stray   place // of requests that have no place: they end with their rank's epoch
 }
@@ -52,7 +53,7 @@ func (b *Board) Open(size int, e transport.Epoch) {
 }
 
 // Blind is called when a member has died: no calls are compared then (M4), and nobody may meet.
-func (b *Board) Blind() { b.blind, b.places, b.idle = true, nil, nil }
+func (b *Board) Blind() { b.blind, b.places, b.head, b.idle = true, nil, 0, nil }
 
 // IsBlind says whether a member has died.
 func (b *Board) IsBlind() bool { return b.blind }
@@ -69,6 +70,7 @@ type place struct {
 	root    *transport.Request
 	rooted  bool   // the root has come
 	broken  bool   // a rank has left before its request had ended, so no other ends here
+	missed  bool   // because another rank never comes
 	copies  []byte // of parts whose ranks have left
 
 	lookedAt, missing int // when so many had come, this rank had not
@@ -101,12 +103,12 @@ func (b *Board) Come(rank int, e transport.Epoch, number int, w signature.Word) 
 // one, because all are halted there.
 func (b *Board) place(e transport.Epoch, number int) *place {
 	if e != b.epoch && b.epoch.Stale(e) && !e.Stale(b.epoch) {
-		b.epoch, b.places, b.first, b.bad = e, nil, 1, 0
+		b.epoch, b.places, b.head, b.first, b.bad = e, nil, 0, 1, 0
 	}
 	if e != b.epoch || b.blind || b.bad > 0 && number > b.bad || b.size == 1 {
 		return nil
 	}
-	for number >= b.first+len(b.places) {
+	for number >= b.first+b.open() {
 		if n := len(b.idle); n > 0 {
 			b.places = append(b.places, b.idle[n-1])
 			b.idle = b.idle[:n-1]
@@ -114,8 +116,11 @@ func (b *Board) place(e transport.Epoch, number int) *place {
 			b.places = append(b.places, new(place))
 		}
 	}
-	return b.places[number-b.first]
+	return b.places[b.head+number-b.first]
 }
+
+// open returns the number of places.
+func (b *Board) open() int { return len(b.places) - b.head }
 
 // note notes that a rank has come to a place.
 func (b *Board) note(p *place, rank, number int, w signature.Word) []Halt {
@@ -136,18 +141,20 @@ func (b *Board) note(p *place, rank, number int, w signature.Word) []Halt {
 // removeFull removes the first places if all ranks have come to them. Requests may still wait in a
 // broken one.
 func (b *Board) removeFull() {
-	full := 0
-	for full < len(b.places) && len(b.places[full].made) == b.size && !b.places[full].broken {
-		p := b.places[full]
-		full++
+	for b.open() > 0 && len(b.places[b.head].made) == b.size && !b.places[b.head].broken {
+		p := b.places[b.head]
+		b.places[b.head] = nil
+		b.head++
+		b.first++
 		if len(b.idle) < b.ahead {
 			clear(p.parts)
 			*p = place{made: p.made[:0], said: p.said[:0], parts: p.parts, waiting: p.waiting[:0], copies: p.copies[:0]}
 			b.idle = append(b.idle, p)
 		}
 	}
-	b.places = slices.Delete(b.places, 0, full)
-	b.first += full
+	if b.head > len(b.places)/2 {
+		b.places, b.head = slices.Delete(b.places, 0, b.head), 0
+	}
 }
 
 // differs says whether the call of a rank does not fit an earlier one.

@@ -73,7 +73,7 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 // leaves copies the part of a rank that need not wait, and says whether it may leave.
 func (b *Board) leaves(p *place, rank int) bool {
 	part := &p.parts[rank]
-	if len(part.Send) > mostCopied || len(b.places) > b.ahead {
+	if len(part.Send) > mostCopied || b.open() > b.ahead {
 		return false
 	}
 	at := len(p.copies)
@@ -95,16 +95,23 @@ func (b *Board) wait(rank int, p *place, r *transport.Request) {
 	}
 	r.Where, r.Number = p, uint64(rank)<<32|uint64(len(p.waiting))
 	p.waiting = append(p.waiting, r)
-	r.Prev, b.waiting[rank] = b.waiting[rank], r
+	if r.Prev = b.waiting[rank]; r.Prev != nil {
+		r.Prev.Next = r
+	}
+	b.waiting[rank] = r
 }
 
 // unwait removes a request from its rank's.
 func (b *Board) unwait(r *transport.Request) {
-	at := &b.waiting[RankOf(r)]
-	for *at != r {
-		at = &(*at).Prev
+	if r.Prev != nil {
+		r.Prev.Next = r.Next
 	}
-	*at, r.Prev, r.Where = r.Prev, nil, nil
+	if r.Next != nil {
+		r.Next.Prev = r.Prev
+	} else {
+		b.waiting[RankOf(r)] = r.Prev
+	}
+	r.Prev, r.Next, r.Where = nil, nil, nil
 }
 
 // release ends all requests that wait in a place, and returns their list.
@@ -141,6 +148,19 @@ func (p *place) remove(r *transport.Request) {
 	p.waiting[last] = nil
 	p.waiting = p.waiting[:last]
 	p.broken, p.root, p.parts, p.copies = true, nil, nil, nil
+}
+
+// Forsake is Take of the requests that can't end without a rank which is absent and for which gone
+// returns true. It also returns that rank.
+func (b *Board) Forsake(rank int, gone func(rank int) bool) (taken *transport.Request, absent int) {
+	taken = b.Take(rank, func(r *transport.Request) bool {
+		of, missing := b.Missing(r)
+		if missing = missing && gone(of); missing {
+			absent, r.Where.(*place).missed = of, true
+		}
+		return missing
+	})
+	return taken, absent
 }
 
 // All yields the requests of a rank that wait. Those that it has yielded may be taken.
@@ -190,7 +210,7 @@ func (b *Board) IsMissed(rank int) bool {
 	misses := func(p *place) bool {
 		return slices.ContainsFunc(p.waiting, func(r *transport.Request) bool { return b.isMissing(&a, r) })
 	}
-	for i, p := range b.places {
+	for i, p := range b.places[b.head:] {
 		if came := a.epoch == b.epoch && a.made >= b.first+i && !p.broken; !came && misses(p) {
 			return true
 		}
@@ -208,16 +228,16 @@ func (b *Board) Missing(r *transport.Request) (rank int, missing bool) {
 	return 0, false
 }
 
-// isMissing says whether r can't end without the rank: it needs the rank, which has not come, or
-// was halted in the call or before it. Requests of epochs that the rank has left end by themselves.
-// A Release may end after the programs of its ranks have ended.
+// isMissing says whether r can't end without the rank: it needs the rank, or one that did, and the
+// rank has not come, or was halted in the call or before it. Requests of epochs that the rank has
+// left end by themselves. A Release may end after the programs of its ranks have ended.
 func (b *Board) isMissing(a *absent, r *transport.Request) bool {
-	m, number := r.Meeting, transport.CollectiveNumber(r.Tag)
+	m, number, p := r.Meeting, transport.CollectiveNumber(r.Tag), r.Where.(*place)
 	switch {
 	case r.Epoch != b.epoch || r.Epoch.Stale(a.epoch) || r.Signature.Kind() == signature.Release:
 		return false
-	case m.Flow == transport.FromRoot && a.rank != m.Root && RankOf(r) != m.Root:
+	case m.Flow == transport.FromRoot && a.rank != m.Root && RankOf(r) != m.Root && !p.missed:
 		return false
 	}
-	return a.epoch != r.Epoch || a.made < number || b.bad > 0 && (number > b.bad || r.Where.(*place).broken)
+	return a.epoch != r.Epoch || a.made < number || b.bad > 0 && (number > b.bad || p.broken)
 }

@@ -17,10 +17,6 @@ import (
 func TestExcused(t *testing.T) {
 	const nobody = 99
 	for name, program := range map[string]func(ctx context.Context, world *mpicx.Comm) error{
-		"waited for": func(ctx context.Context, world *mpicx.Comm) error {
-			require.Error(t, mpicx.Send(world, []int{0}, nobody, 1).Wait(ctx))
-			return nil
-		},
 		"tested": func(_ context.Context, world *mpicx.Comm) error {
 			_, err := mpicx.Send(world, []int{0}, nobody, 1).Test()
 			require.Error(t, err)

@@ -44,14 +44,7 @@ func (s *Comm) endForsaken() {
 func (s *Comm) endMissing() {
 	b := &s.comm.board
 	b.Lock()
-	var absent int
-	taken := b.Take(s.rank, func(r *transport.Request) (missing bool) {
-		rank, missing := b.Missing(r)
-		if missing = missing && s.comm.sides[rank].process.silent.Load(); missing {
-			absent = rank
-		}
-		return missing
-	})
+	taken, absent := b.Forsake(s.rank, func(rank int) bool { return s.comm.sides[rank].process.silent.Load() })
 	s.comm.begin(taken)
 	b.Unlock()
 	s.comm.tell(taken, &transport.LeftError{Rank: absent})
