@@ -26,15 +26,15 @@ func broadcast(ctx context.Context, world *mpicx.Comm, out *lesson.Lines, fault 
 		_ = mpicx.Recv(world, []int{}, 1, 0).Wait(ctx)
 		fault.Here(world, 0, late)
 	}
-	table := make([]int, 200) // long enough for the algorithm to use a tree
+	table := make([]int, 200)
 	if world.Rank() == 0 {
 		table[199] = 42
 	}
 
 	fault.Here(world, 0, "before the broadcast")
-	bcast := mpicx.Bcast(world, table, 0)
+	bcast := mpicx.BcastValue(world, table, 0) // messages along a tree
 	fault.Here(world, 0, "in the broadcast")
-	err := bcast.Wait(ctx)
+	table, err := bcast.Get(ctx)
 	switch {
 	case err == nil:
 		out.Say(world, "has the table")
