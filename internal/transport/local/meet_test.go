@@ -164,11 +164,8 @@ func TestMeetWhoHasReturned(t *testing.T) {
 					ranks[1].Leave(false)
 				}
 				require.Equal(t, test.needs, r.ends == 1, "%s, mortal %t, returned first %t", test.name, mortal, first)
-				switch {
-				case test.needs && mortal:
-					require.Equal(t, &transport.DeadError{Rank: 1}, r.Err)
-				case test.needs:
-					require.Equal(t, &transport.LeftError{Rank: 1}, r.Err)
+				if test.needs {
+					require.Equal(t, map[bool]error{true: &transport.DeadError{Rank: 1}, false: &transport.LeftError{Rank: 1}}[mortal], r.Err)
 				}
 			}
 		}
