@@ -42,7 +42,8 @@
 // communicators, including those of its collective operations. The named operation is the first
 // thing that does not happen: everything that the rank has sent before has left.
 //
-// A step is an exchange of the algorithm in which the rank sends or receives. Calls are counted
+// A step is an exchange of the algorithm in which the rank sends or receives; on a board there are
+// two, before the rank comes and after (see Meet). Calls are counted
 // by name, over all communicators of the rank. Calls in which it neither sends nor receives do
 // not count. A statement without a call means the first call that reaches the step.
 //

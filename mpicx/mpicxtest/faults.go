@@ -35,7 +35,8 @@ import (
 // messages count over all communicators of a rank and its whole run, and calls of a collective by
 // name. Which steps a rank takes part in depends on the algorithm, and so on the sizes, the number
 // of ranks and the transport: an Allreduce of one number has steps 1 and 2 among 4 goroutine ranks,
-// and steps 2 and 3 among 4 processes. The numbers of operations have no gaps.
+// and steps 2 and 3 among 4 processes. The numbers of operations have no gaps. Short operations of
+// goroutine ranks need no messages: in step 1 the rank has not come to the call, in step 2 it has.
 //
 // A moment that never comes kills nobody. A statement that begins with "must" fails t then, and
 // the failure says which moments its rank has passed:
