@@ -115,7 +115,7 @@ func (p *paperRank) signalOnce(world transport.Comm, seq uint64) {
 
 	and := func(dst, l, r []byte) { put(dst, get(l)&get(r)) }
 	sum := func(dst, l, r []byte) { put(dst, get(l)+get(r)) }
-	choose := collective.ChooserFor(commErr)
+	choose := collective.ChooserFor(commErr).ByMessages()
 	allreduce := func(seq int, op collective.Op, vs ...uint64) []byte {
 		all := words(vs...)
 		p.run(commErr, seq, choose.Allreduce(nil, &collective.Reduction{Recv: all, Op: op, Element: 8}))
