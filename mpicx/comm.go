@@ -83,8 +83,9 @@ type Comm struct {
 	// it.
 	disturbing sync.Mutex
 
-	// lastSent is a future that is done. Sends that end as the one before did share it.
-	lastSent atomic.Pointer[sentFuture]
+	// last are futures that are done, of a receive and of a send. Those that end at once, as the one
+	// before did, share them.
+	last [2]atomic.Pointer[endedFuture]
 	// succeeded is done. It serves each collective operation that ends as it begins, with no error.
 	succeeded future.Promise[struct{}]
 

@@ -40,8 +40,8 @@ type Received[T any] struct {
 	Status Status
 }
 
-// sentFuture is a future that is done with a status.
-type sentFuture struct {
+// endedFuture is a future that is done with a status.
+type endedFuture struct {
 	status Status
 	future.Promise[Status]
 }

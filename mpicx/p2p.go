@@ -95,19 +95,32 @@ func (c *Comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *
 	if b.Unfit != nil {
 		return failed[Status](c, mpiError(receiveName(kind), b.Unfit))
 	}
-	p := c.proc.statuses.get()
-	cell := waiting.Of(p.Future())
-	cell.Keep(c.keeper)
 	o := idleReceives.Get().(*receiveOp)
-	o.comm, o.promise, o.size = c, p, b.Size
+	if o.promise == nil {
+		o.promise = c.proc.statuses.get()
+	}
+	f := o.promise.Future()
+	cell := waiting.Of(f)
+	cell.Keep(c.keeper)
+	o.comm, o.size = c, b.Size
 	r := &o.request
-	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done = kind, b.Bytes, b.Signature, source, tag, o
-	c.post(receiveName(kind), r, cell)
-	return p.Future()
+	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done, r.Light = kind, b.Bytes, b.Signature, source, tag, o, true
+	if !c.post(receiveName(kind), r, cell) {
+		return f
+	}
+	s, err := c.status(o.Operation(), r, b.Size)
+	if err != nil {
+		o.Completed(r)
+		return f
+	}
+	r.Buf = nil // the promise is for the next receive
+	idleReceives.Put(o)
+	return c.ended(s)
 }
 
-// post posts a receive or a probe, or ends it if it is refused.
-func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
+// post posts a receive or a probe, or ends it if it is refused. If it returns true, the message has
+// come, and the caller ends it.
+func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) (received bool) {
 	source := r.Peer // the request may be in use again once it has ended
 	var err error
 	if r.Epoch, err = c.begin(name); err == nil {
@@ -121,19 +134,22 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) {
 			r.Err = err
 			r.Done.Completed(r)
 		})
-		return
+		return false
 	case source == ProcNull:
 		r.Status, r.Err = transport.Status{Source: ProcNull, Tag: AnyTag}, nil
 		r.Done.Completed(r)
-		return
+		return false
 	case r.Kind == transport.Receiving:
-		c.t.Irecv(r)
+		received = c.t.TryRecv(r)
 	case r.Kind == transport.Mprobing:
 		c.t.Mprobe(r)
 	default:
 		c.t.Probe(r)
 	}
-	c.receiving(source)
+	if !received {
+		c.receiving(source)
+	}
+	return received
 }
 
 // A receipt is a receive, or an Mprobe, whose result is made of the message.
@@ -153,7 +169,9 @@ func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(
 	o.cell().Keep(c.keeper)
 	r := &o.request
 	r.Kind, r.Peer, r.Tag, r.Done = cmp.Or(r.Kind, transport.Receiving), source, tag, o
-	c.post(name, r, o.cell())
+	if c.post(name, r, o.cell()) {
+		o.Completed(r)
+	}
 	return o.Future()
 }
 
@@ -240,10 +258,10 @@ func (c *Comm) send(name string, b element.Buffer, dest, tag int, mode transport
 		return failed[Status](c, err)
 	}
 	if dest == ProcNull {
-		return c.sent(statusOfNobody)
+		return c.ended(statusOfNobody)
 	}
 	if mode == 0 && c.t.TrySend(dest, tag, epoch, b.Signature, b.Bytes) {
-		return c.sent(Status{c.rank, tag, len(b.Bytes) / b.Size})
+		return c.ended(Status{c.rank, tag, len(b.Bytes) / b.Size})
 	}
 	o := &sendOp{comm: c, name: name, size: b.Size}
 	o.cell().Keep(c.keeper)
@@ -263,16 +281,17 @@ func (o *sendOp) Operation() string   { return o.name }
 func (o *sendOp) cell() *waiting.Cell { return waiting.Of(o.Future()) }
 func (o *sendOp) Awaited() bool       { return needsPeer(&o.request) }
 
-// sent returns a future that is done with s. A future that is done never changes, so the last
-// one is shared if it has the same result.
-func (c *Comm) sent(s Status) *future.Future[Status] {
-	if last := c.lastSent.Load(); last != nil && last.status == s {
+// ended returns a future that is done with s. A future that is done never changes, so the last one
+// of a send or of a receive is shared if it has the same result.
+func (c *Comm) ended(s Status) *future.Future[Status] {
+	shared := &c.last[truth(s.Source == c.rank)]
+	if last := shared.Load(); last != nil && last.status == s {
 		return last.Future()
 	}
-	last := &sentFuture{status: s}
+	last := &endedFuture{status: s}
 	waiting.Of(last.Future()).Keep(c.keeper)
 	last.Complete(s, nil)
-	c.lastSent.Store(last)
+	shared.Store(last)
 	return last.Future()
 }
 

@@ -101,9 +101,9 @@ func (p *Persistent) Start() *future.Future[Status] {
 func (p *Persistent) atOnce(epoch transport.Epoch) *future.Future[Status] {
 	switch {
 	case p.peer == ProcNull:
-		return p.comm.sent(statusOfNobody)
+		return p.comm.ended(statusOfNobody)
 	case p.kind == transport.Sending && p.mode == 0 && p.comm.t.TrySend(p.peer, p.tag, epoch, p.buf.Signature, p.buf.Bytes):
-		return p.comm.sent(Status{p.comm.rank, p.tag, len(p.buf.Bytes) / p.buf.Size})
+		return p.comm.ended(Status{p.comm.rank, p.tag, len(p.buf.Bytes) / p.buf.Size})
 	}
 	return nil
 }

@@ -66,7 +66,9 @@ func (o *sendrecv) start() *future.Future[Status] {
 		o.recv.Status = transport.Status{Source: ProcNull, Tag: AnyTag}
 		o.Completed(&o.recv)
 	} else {
-		c.t.Irecv(&o.recv)
+		if c.t.TryRecv(&o.recv) {
+			o.Completed(&o.recv)
+		}
 		c.receiving(source)
 	}
 	if o.send.Peer == ProcNull || o.send.Mode == 0 && c.t.TrySend(o.send.Peer, o.send.Tag, epoch, o.send.Signature, o.send.Buf) {

@@ -220,7 +220,10 @@ func (x *Exchange) start() (ended int) {
 	for i := range x.requests {
 		switch r := &x.requests[i]; {
 		case r.Kind == transport.Receiving:
-			x.comm.Irecv(r)
+			if x.comm.TryRecv(r) {
+				x.check(r)
+				ended++
+			}
 		case r.Mode == 0 && x.comm.TrySend(r.Peer, r.Tag, r.Epoch, r.Signature, r.Buf):
 			ended++
 		default:

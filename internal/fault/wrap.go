@@ -72,8 +72,12 @@ var _ transport.Comm = (*comm)(nil)
 // TrySend leaves the message to Isend, whose request says what it is for.
 func (c *comm) TrySend(int, int, transport.Epoch, signature.Word, []byte) bool { return false }
 
-func (c *comm) Isend(r *transport.Request)  { c.begin(r, c.Comm.Isend) }
-func (c *comm) Irecv(r *transport.Request)  { c.begin(r, c.Comm.Irecv) }
+func (c *comm) Isend(r *transport.Request) { c.begin(r, c.Comm.Isend) }
+func (c *comm) Irecv(r *transport.Request) { c.begin(r, c.Comm.Irecv) }
+func (c *comm) TryRecv(r *transport.Request) (received bool) {
+	c.begin(r, func(r *transport.Request) { received = c.Comm.TryRecv(r) })
+	return received
+}
 func (c *comm) Probe(r *transport.Request)  { c.begin(r, c.Comm.Probe) }
 func (c *comm) Mprobe(r *transport.Request) { c.begin(r, c.Comm.Mprobe) }
 func (c *comm) Mrecv(r *transport.Request)  { c.begin(r, c.Comm.Mrecv) }

@@ -65,6 +65,9 @@ type Comm interface {
 	// Irecv receives a message from r.Peer with r.Tag into r.Buf or, if r.Alloc is set, into
 	// the memory that r.Alloc returns.
 	Irecv(r *Request)
+	// TryRecv is Irecv that returns true if the message has come. r has then ended without an
+	// error, and its Done is not called.
+	TryRecv(r *Request) (received bool)
 	// Probe is done when a message that Irecv would match could be received. It
 	// fills in Status and leaves the message.
 	Probe(r *Request)
@@ -185,6 +188,9 @@ type Request struct {
 	Alloc func(n int) []byte
 	// Meeting is what a rank that meets others on a board shows and needs.
 	Meeting *Meeting
+	// Light says that Completed only notes the end, if that is no error and the message has this
+	// Signature: it may be called with the transport's locks held.
+	Light bool
 	// Take says that Buf of a receive is set to the sender's bytes if they are Shared, else to a
 	// copy. The receiver must not write to it.
 	Take bool

@@ -129,30 +129,40 @@ func (s *Comm) look(tag, peer int, stays bool) {
 
 // Irecv takes a message that has arrived, or waits for one.
 func (s *Comm) Irecv(r *transport.Request) {
+	if s.TryRecv(r) {
+		r.Done.Completed(r)
+	}
+}
+
+// TryRecv is Irecv for a caller that handles a message which has arrived.
+func (s *Comm) TryRecv(r *transport.Request) (received bool) {
 	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
 	s.mu.Lock()
 	if r.Err = s.barred(r); r.Err != nil {
 		s.mu.Unlock()
 		r.Done.Completed(r)
-		return
+		return false
 	}
 	m := s.Match(r)
 	if m == nil {
 		s.wait(r)
-		return
+		return false
 	}
-	s.give(r, m)
+	return s.give(r, m)
 }
 
-// give ends a receive with a message that is in no queue. It unlocks mu.
-func (s *Comm) give(r *transport.Request, m *message) {
+// give ends a receive with a message that is in no queue, as TryRecv does. It unlocks mu.
+func (s *Comm) give(r *transport.Request, m *message) (received bool) {
 	send := m.Send
 	if send == nil { // copied under the lock: it is short
 		r.Fill(r.Status, m.bytes, m.shared)
 		s.recycle(m)
 		s.mu.Unlock()
-		r.Done.Completed(r)
-		return
+		if r.Err != nil {
+			r.Done.Completed(r)
+			return false
+		}
+		return true
 	}
 	sender := &s.comm.sides[m.Source]
 	s.begin()
@@ -163,6 +173,7 @@ func (s *Comm) give(r *transport.Request, m *message) {
 	r.Fill(r.Status, send.Buf, m.shared)
 	s.tell(r)
 	sender.tell(send)
+	return false
 }
 
 // Probe looks for a message that has arrived, or waits for one.
@@ -189,7 +200,9 @@ func (s *Comm) Mrecv(r *transport.Request) {
 	if r.Err = s.barred(r); r.Err == nil {
 		var m *message
 		if m, r.Err = s.Redeem(r); m != nil {
-			s.give(r, m)
+			if s.give(r, m) {
+				r.Done.Completed(r)
+			}
 			return
 		} else if r.Err == nil {
 			s.wait(r)

@@ -210,7 +210,7 @@ func (c *comm) add(a *arrival) error {
 	a.Node = match.Node[arrival]{Envelope: envelope, Of: a}
 	if recv != nil {
 		c.Keep(recv, &a.Node)
-		c.e.endProbe(recv)
+		c.e.end(recv, nil)
 	} else {
 		c.Arrived.Push(&a.Node)
 	}

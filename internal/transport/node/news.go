@@ -105,22 +105,21 @@ func (e *engine) tell() {
 	e.mu.Unlock()
 }
 
-// end ends r, with an error or nil, and adds this to the news. If Start is beginning r, its caller
-// is told by Start instead.
+// end ends r, with an error or nil, and adds this to the news. If r is Beginning, whoever begins it
+// is told instead. The caller leaves r alone afterwards: a Light request may be in use again. An
+// Mprobe keeps the message as its Where.
 func (e *engine) end(r *transport.Request, err error) {
-	r.Where, r.Err = nil, err
-	if r.Beginning {
-		r.Ended = true
-		return
+	if r.Err = err; err != nil || r.Kind != transport.Mprobing {
+		r.Where = nil
 	}
-	e.news = append(e.news, news{request: r})
-}
-
-// endProbe ends a probe that has found its message. An Mprobe keeps the message as its Where.
-func (e *engine) endProbe(r *transport.Request) {
-	where := r.Where
-	e.end(r, nil)
-	r.Where = where
+	switch {
+	case r.Beginning:
+		r.Ended = true
+	case r.Light && err == nil && r.Signature == r.Status.Signature:
+		r.Done.Completed(r)
+	default:
+		e.news = append(e.news, news{request: r})
+	}
 }
 
 // endAll ends all requests of a list.

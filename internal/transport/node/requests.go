@@ -98,13 +98,33 @@ func (c *comm) Mrecv(r *transport.Request) {
 	}
 }
 
+// TryRecv takes the message, if it has come, without news.
+func (c *comm) TryRecv(r *transport.Request) (received bool) {
+	c.e.lock()
+	defer c.e.unlock()
+	received = c.ends(r, transport.Receiving)
+	if received && r.Err != nil {
+		c.e.end(r, r.Err)
+		return false
+	}
+	return received
+}
+
 func (c *comm) begin(r *transport.Request, kind transport.Kind) {
-	e := c.e
-	e.lock()
-	defer e.unlock()
-	r.Kind, r.Where, r.Err = kind, nil, nil
+	c.e.lock()
+	defer c.e.unlock()
+	if c.ends(r, kind) {
+		c.e.end(r, r.Err)
+	}
+}
+
+// ends begins a receive or a probe, and says whether it has ended already. Its Done is not called.
+func (c *comm) ends(r *transport.Request, kind transport.Kind) bool {
+	r.Kind, r.Where, r.Err, r.Beginning, r.Ended = kind, nil, nil, true, false
 	c.matchOrPost(r)
 	c.lookFor(r)
+	r.Beginning = false
+	return r.Ended
 }
 
 // lookFor takes packets from the process that a request waits for, if it is of this machine, until
@@ -152,7 +172,7 @@ func (c *comm) matchOrPost(r *transport.Request) {
 	} else if a := c.Match(r); a != nil && r.Kind == transport.Receiving {
 		c.give(r, a)
 	} else if a != nil {
-		c.e.endProbe(r)
+		c.e.end(r, nil)
 	} else if err := c.DeathFor(r); err != nil {
 		c.e.end(r, err)
 	} else {
