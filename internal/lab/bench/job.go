@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/inject"
@@ -43,6 +44,8 @@ func rankOfJob(args []string) {
 			}
 		case "pingpong":
 			jobPingPong(ctx, world, number)
+		case "stream":
+			jobStream(ctx, world, number)
 		case "sleep": // so many ms, outside of the library
 			time.Sleep(time.Duration(number) * time.Millisecond)
 		case "wait": // the others for rank 0
@@ -108,6 +111,32 @@ func jobPingPong(ctx context.Context, world *mpicx.Comm, bytes int) {
 				} else {
 					mpicx.Recv(world, buf, peer, 0).MustWait(ctx)
 				}
+			}
+		}
+	})
+}
+
+// jobStream is stream in c/bench.c.
+func jobStream(ctx context.Context, world *mpicx.Comm, bytes int) {
+	const windows, window = 200, 64
+	buf, answer := make([]byte, window*bytes), make([]byte, 4)
+	pending := make([]*future.Future[mpicx.Status], window)
+	sampled(world, 21, windows*window, func() {
+		for range windows {
+			for k := range pending {
+				if part := buf[k*bytes:][:bytes]; world.Rank() == 0 {
+					pending[k] = mpicx.Send(world, part, 1, 1)
+				} else {
+					pending[k] = mpicx.Recv(world, part, 0, 1)
+				}
+			}
+			for _, f := range pending {
+				f.MustWait(ctx)
+			}
+			if world.Rank() == 0 {
+				mpicx.Recv(world, answer, 1, 2).MustWait(ctx)
+			} else {
+				mpicx.Send(world, answer, 0, 2).MustWait(ctx)
 			}
 		}
 	})

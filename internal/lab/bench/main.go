@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/machine"
@@ -187,20 +186,17 @@ func profiles(cpu, memory string) (write func()) {
 	}
 }
 
-// table measures the rows, and prints them.
+// table measures the rows, and prints each as soon as it is measured.
 func table(c config, title string, rows []row) {
 	if len(rows) == 0 {
 		return
 	}
 	fmt.Println(title)
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(w, "| what\t| against\t| ours\t| theirs\t| ratio\t| asked\t| \t|")
-	fmt.Fprintln(w, "| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t| ---\t|")
+	fmt.Println("| what | against | ours | theirs | ratio | asked | |\n| --- | --- | --- | --- | --- | --- | --- |")
 	for _, r := range rows {
 		fmt.Fprintln(os.Stderr, "measuring:", r.what)
-		fmt.Fprintln(w, r.line(r.measure(c)))
+		fmt.Println(r.line(r.measure(c)))
 	}
-	w.Flush()
 }
 
 // line formats the row for the table.
@@ -223,5 +219,5 @@ func (r row) line(res result) string {
 			}
 		}
 	}
-	return "| " + strings.Join(cells, "\t| ") + "\t|"
+	return "| " + strings.Join(cells, " | ") + " |"
 }

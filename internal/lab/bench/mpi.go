@@ -37,10 +37,13 @@ func (m *mpi) rows() (all []row) {
 		trips(m, "2 hosts", 1.2, 1.2, 1.2)
 		return all
 	}
-	trips(m, "2 processes", 1.6, 1.05, 1.05)
+	trips(m, "2 processes", 1.2, 1.05, 1.05)
+	add(1.5, "round trip of 8 bytes, 2 processes, blocking", "MPI_Send, MPI_Recv", m.jobs(2, samples.median, []string{m.ours, "pingpong", "8"}, []string{m.theirs, "blocking", "8"}))
+	add(2, "stream of 8 bytes, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.compare(m.ours, 2, "", "stream", "8"))
+	add(1.5, "stream of 1 KiB, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.compare(m.ours, 2, "", "stream", "1024"))
 	without := *m // without shared memory
 	without.run = append([]string{"env", "MPICX_NODE=1"}, m.run...)
-	trips(&without, "2 processes, MPICX_NODE=1", 2.0, 1.2, 1.05)
+	trips(&without, "2 processes, MPICX_NODE=1", 1.5, 1.1, 1.05)
 	all = append(all, m.barrierRows()...)
 	for _, b := range []struct{ name, program, suffix string }{{"black channel", m.ours, ""}, {"ulfm", m.ulfm, "-ulfm"}} {
 		for _, n := range []int{2, 4, 8} {

@@ -67,6 +67,51 @@ static void pingpong(int bytes) {
 	free(buf);
 }
 
+// blocking is pingpong with MPI's blocking calls, and no error channel.
+static void blocking(int bytes) {
+	char *buf = calloc(1, bytes);
+	const int trips = 10000;
+	for (int sample = -3; sample < 21; sample++) {
+		double start = now();
+		for (int i = 0; i < trips; i++) {
+			for (int turn = 0; turn < 2; turn++) {
+				if (rank == turn)
+					MPI_Send(buf, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD);
+				else
+					MPI_Recv(buf, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			}
+		}
+		if (sample >= 0) print((now() - start) / trips);
+	}
+	free(buf);
+}
+
+// stream is OSU's bandwidth: windows of 64 messages, each answered by a short one. It prints the time of a
+// message.
+static void stream(int bytes) {
+	const int windows = 200, window = 64;
+	char *buf = calloc(window, bytes), answer[4];
+	MPI_Request r[64];
+	for (int sample = -3; sample < 21; sample++) {
+		double start = now();
+		for (int i = 0; i < windows; i++) {
+			for (int k = 0; k < window; k++) {
+				if (rank == 0)
+					MPI_Isend(buf + k * bytes, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, r + k);
+				else
+					MPI_Irecv(buf + k * bytes, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, r + k);
+			}
+			MPI_Waitall(window, r, MPI_STATUSES_IGNORE);
+			if (rank == 0)
+				MPI_Recv(answer, sizeof answer, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			else
+				MPI_Send(answer, sizeof answer, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+		}
+		if (sample >= 0) print((now() - start) / (windows * window));
+	}
+	free(buf);
+}
+
 // transfer sends a message to rank 1. Its buffers were written before, except the receiver's if fresh.
 static void transfer(int bytes, int fresh) {
 	char *buf = malloc(bytes);
@@ -261,6 +306,10 @@ int main(int argc, char **argv) {
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	if (strcmp(row, "pingpong") == 0 && argc > 2 && size == 2)
 		pingpong(atoi(argv[2]));
+	else if (strcmp(row, "blocking") == 0 && argc > 2 && size == 2)
+		blocking(atoi(argv[2]));
+	else if (strcmp(row, "stream") == 0 && argc > 2 && size == 2)
+		stream(atoi(argv[2]));
 	else if (strncmp(row, "transfer", 8) == 0 && argc > 2 && size == 2)
 		transfer(atoi(argv[2]), strcmp(row, "transfer") != 0);
 	else if (strcmp(row, "collectives") == 0 && argc > 2)
