@@ -102,12 +102,47 @@ func (c *comm) Mrecv(r *transport.Request) {
 func (c *comm) TryRecv(r *transport.Request) (received bool) {
 	c.e.lock()
 	defer c.e.unlock()
+	if c.direct(r) {
+		return true
+	}
 	received = c.ends(r, transport.Receiving)
 	if received && r.Err != nil {
 		c.e.end(r, r.Err)
 		return false
 	}
 	return received
+}
+
+// direct receives the next packet of r's peer, if it is the message that r matches and nothing else
+// waits on either side. This is most often so, and takes half as long as the queues do.
+func (c *comm) direct(r *transport.Request) bool {
+	e := c.e
+	if r.Peer < 0 || r.Take || r.Alloc != nil || c.Posted.Len() > 0 || c.Arrived.Len() > 0 || r.Epoch != c.Live() ||
+		c.HasLostAny() || c.liveness.expired || e.err != nil || e.heart != nil {
+		return false
+	}
+	process := c.process(r.Peer)
+	in := e.from[process]
+	if in == nil {
+		return false
+	}
+	packet, err := in.Read()
+	if packet == nil || err != nil {
+		return false
+	}
+	a := &e.arrival
+	bytes, err := a.header.decode(packet)
+	h := &a.header
+	if err != nil || h.kind != whole || h.to != c.context || h.listener || h.epoch != r.Epoch || h.tag != r.Tag || h.signature != r.Signature || len(bytes) > len(r.Buf) || e.dead[process] {
+		return false
+	}
+	a.source = process
+	copy(r.Buf, bytes)
+	e.received(a)
+	in.Done(len(packet))
+	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
+	r.Status = transport.Status{Source: r.Peer, Tag: h.tag, Bytes: len(bytes), Signature: h.signature}
+	return true
 }
 
 func (c *comm) begin(r *transport.Request, kind transport.Kind) {
@@ -154,7 +189,9 @@ func (c *comm) Start(rs []transport.Request) (ended int) {
 		c.matchOrPost(r)
 	}
 	for i := range rs {
-		c.lookFor(&rs[i])
+		for n := c.e.looks(atStart); n > 0 && c.Waits(&rs[i]); n-- {
+			c.lookFor(&rs[i])
+		}
 	}
 	for i := range rs {
 		r := &rs[i]
