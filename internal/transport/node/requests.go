@@ -113,8 +113,8 @@ func (c *comm) TryRecv(r *transport.Request) (received bool) {
 	return received
 }
 
-// direct receives the next packet of r's peer, if it is the message that r matches and nothing else
-// waits on either side. This is most often so, and takes half as long as the queues do.
+// direct receives the next packet of r's peer, if that is the message that r matches and nothing else
+// waits on either side. It leaves messages of another signature to the queues, which compare calls.
 func (c *comm) direct(r *transport.Request) bool {
 	e := c.e
 	if r.Peer < 0 || r.Take || r.Alloc != nil || c.Posted.Len() > 0 || c.Arrived.Len() > 0 || r.Epoch != c.Live() ||
@@ -123,7 +123,7 @@ func (c *comm) direct(r *transport.Request) bool {
 	}
 	process := c.process(r.Peer)
 	in := e.from[process]
-	if in == nil {
+	if in == nil || e.dead[process] {
 		return false
 	}
 	packet, err := in.Read()
@@ -131,17 +131,17 @@ func (c *comm) direct(r *transport.Request) bool {
 		return false
 	}
 	a := &e.arrival
-	bytes, err := a.header.decode(packet)
 	h := &a.header
-	if err != nil || h.kind != whole || h.to != c.context || h.listener || h.epoch != r.Epoch || h.tag != r.Tag || h.signature != r.Signature || len(bytes) > len(r.Buf) || e.dead[process] {
+	a.source = process
+	if a.bytes, err = h.decode(packet); err != nil || len(a.bytes) > len(r.Buf) ||
+		h.kind != whole || h.listener || h.to != c.context || h.epoch != r.Epoch || h.tag != r.Tag || h.signature != r.Signature {
 		return false
 	}
-	a.source = process
-	copy(r.Buf, bytes)
+	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
+	r.Status = transport.Status{Source: r.Peer, Tag: h.tag, Bytes: len(a.bytes), Signature: h.signature}
+	copy(r.Buf, a.bytes)
 	e.received(a)
 	in.Done(len(packet))
-	r.Kind, r.Where, r.Err = transport.Receiving, nil, nil
-	r.Status = transport.Status{Source: r.Peer, Tag: h.tag, Bytes: len(bytes), Signature: h.signature}
 	return true
 }
 
