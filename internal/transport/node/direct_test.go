@@ -44,7 +44,7 @@ func TestDirect(t *testing.T) {
 						close(r.done)
 					}
 				case k < 53:
-					c[0].tell(1, []byte("news"))
+					c[0].tell(1, []byte("n"))
 				case k < 55 && !dying: // Advance waits for bytes under way
 					settle(c[:]...)
 					c[random.IntN(2)].Advance(0, errors.New("over"))
