@@ -115,6 +115,7 @@ func main() {
 	flag.StringVar(&m.ulfm, "ulfm", "", "this `program`, built with -tags \"mpi ulfm\"; none: MPI has no ULFM")
 	flag.StringVar(&m.lanczos, "lanczos", "", "the `program` examples/lanczos, built with -tags \"mpi ulfm\"")
 	flag.StringVar(&m.theirs, "theirs", "", "the `program` c/bench.c")
+	flag.StringVar(&m.python, "python", "", "the `program` python/bench.py; none: there is no mpi4py")
 	flag.StringVar(&m.mpicxrun, "mpicxrun", "", "measure its rows as well: the `program`")
 	flag.BoolVar(&m.hosts, "hosts", false, "measure only what is between hosts: the command of -mpirun starts each of two processes on one")
 	heartbeats := flag.Bool("heartbeats", false, "measure only what heartbeats between hosts cost: -mpirun spans some; it needs -ulfm alone")

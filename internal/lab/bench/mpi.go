@@ -19,6 +19,7 @@ type mpi struct {
 	lanczos            string   // examples/lanczos; "": MPI has no ULFM
 	mpich              bool
 	mpicxrun           string // the launcher
+	python             string // python/bench.py, where there is mpi4py
 	hosts              bool   // two processes, each on its own host
 }
 
@@ -30,7 +31,7 @@ func (m *mpi) rows() (all []row) {
 	trips := func(m *mpi, where string, reach ...float64) {
 		for i, size := range []struct{ name, bytes string }{{"8 bytes", "8"}, {"64 KiB", "65536"}, {"1 MiB", "1048576"}} {
 			add(reach[i], "round trip of "+size.name+", "+where, "MPI_Isend, MPI_Irecv, MPI_Waitany with the error request",
-				m.compare(m.ours, 2, "", "pingpong", size.bytes))
+				m.besidePython(m.compare(m.ours, 2, "", "pingpong", size.bytes), "pingpong", size.bytes))
 		}
 	}
 	if m.hosts {
@@ -39,8 +40,8 @@ func (m *mpi) rows() (all []row) {
 	}
 	trips(m, "2 processes", 1.2, 1.05, 1.05)
 	add(1.5, "round trip of 8 bytes, 2 processes, blocking", "MPI_Send, MPI_Recv", m.jobs(2, samples.median, []string{m.ours, "pingpong", "8"}, []string{m.theirs, "blocking", "8"}))
-	add(2, "stream of 8 bytes, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.compare(m.ours, 2, "", "stream", "8"))
-	add(1.5, "stream of 1 KiB, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.compare(m.ours, 2, "", "stream", "1024"))
+	add(2, "stream of 8 bytes, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.besidePython(m.compare(m.ours, 2, "", "stream", "8"), "stream", "8"))
+	add(1.5, "stream of 1 KiB, 2 processes", "MPI_Isend, MPI_Irecv, MPI_Waitall", m.besidePython(m.compare(m.ours, 2, "", "stream", "1024"), "stream", "1024"))
 	without := *m // without shared memory
 	without.run = append([]string{"env", "MPICX_NODE=1"}, m.run...)
 	trips(&without, "2 processes, MPICX_NODE=1", 1.5, 1.1, 1.05)
@@ -122,6 +123,21 @@ func printed(c *exec.Cmd) (columns []samples) {
 func (m *mpi) compare(ours string, n int, suffix string, args ...string) func(config) result {
 	theirs := append([]string{m.theirs, args[0] + suffix}, args[1:]...)
 	return m.jobs(n, samples.median, append([]string{ours}, args...), theirs)
+}
+
+// besidePython notes the time that mpi4py takes for a row.
+func (m *mpi) besidePython(measure func(config) result, args ...string) func(config) result {
+	return func(c config) result {
+		r := measure(c)
+		if m.python != "" {
+			var took samples
+			for range c.times(5) {
+				took = append(took, m.job(2, "python3", append([]string{m.python}, args...)...)[0].median())
+			}
+			r.note = "mpi4py: " + took.String()
+		}
+		return r
+	}
 }
 
 // jobs takes one number from the samples of each job, of two commands in turn.
