@@ -36,6 +36,7 @@ func nowhere[T any](op string) *future.Future[T] {
 // operation at once: an error that this rank has not been told of, or that c is closed. An
 // operation that is *withheld begins and ends, but sends nothing.
 func (c *Comm) begin(op string) (transport.Epoch, error) {
+	c.proc.prompt.begins()
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.NeedsLook() {
 		return epoch, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
 // FuzzDecodeFailure: a report of another rank can be any bytes.
@@ -84,7 +85,7 @@ func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
 	var y yielder
 	leftOut := func() (n int) {
 		for y.left.Load() > 1 {
-			y.yield()
+			y.Yield()
 			n++
 		}
 		return n
@@ -102,4 +103,40 @@ func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
 	require.Zero(t, leftOut())
 	y.took(slowYield + 1)
 	require.Equal(t, 256-1, leftOut())
+}
+
+// A receive lets others run first if the one before was waited for at once, and its message came.
+func TestPrompt(t *testing.T) {
+	const posts, begins, comes, late = "posts", "begins", "the message comes", "it does not come"
+	for _, test := range []struct {
+		happens []string
+		likely  bool
+	}{
+		{[]string{posts, comes}, true},
+		{[]string{posts, late}, false},
+		{[]string{posts, begins, comes}, false},
+		{[]string{posts, comes, posts, begins, comes}, false},
+		{[]string{posts, comes, posts, late}, false},
+		{[]string{posts, comes, begins, late, begins}, true}, // nothing was posted since
+	} {
+		c := &Comm{proc: new(proc)}
+		k, p := &keeper{Comm: c}, &c.proc.prompt
+		var cell *waiting.Cell
+		for _, what := range test.happens {
+			switch what {
+			case posts:
+				cell = new(waiting.Cell)
+				p.begins()
+				p.posted(cell)
+			case begins:
+				p.begins()
+			case comes:
+				cell.Complete()
+				k.Yield(cell)
+			case late:
+				k.Yield(cell)
+			}
+		}
+		require.Equal(t, test.likely, p.likely.Load(), "%v", test.happens)
+	}
 }

@@ -105,7 +105,11 @@ func (c *Comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *
 	o.comm, o.size = c, b.Size
 	r := &o.request
 	r.Kind, r.Buf, r.Signature, r.Peer, r.Tag, r.Done, r.Light = kind, b.Bytes, b.Signature, source, tag, o, true
+	if r.Soon = nil; c.proc.prompt.likely.Load() {
+		r.Soon = &c.proc.yielder
+	}
 	if !c.post(receiveName(kind), r, cell) {
+		c.proc.prompt.posted(cell)
 		return f
 	}
 	s, err := c.status(o.Operation(), r, b.Size)

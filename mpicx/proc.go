@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/ledger"
@@ -35,6 +36,7 @@ type proc struct {
 	waits    func(...*waiting.Cell) (over func())
 
 	yielder yielder
+	prompt  prompt
 
 	// forgetting has a function for each closed communicator with pending operations, which
 	// forgets the communicator if none is left. Only carryOut uses it.
@@ -333,7 +335,8 @@ const (
 
 var start = time.Now()
 
-func (y *yielder) yield() {
+// Yield lets other goroutines run, unless that takes long.
+func (y *yielder) Yield() {
 	switch left := y.left.Add(-1); {
 	case left > 0:
 	case left%timedYields != 0:
@@ -354,4 +357,34 @@ func (y *yielder) took(d time.Duration) {
 	out := min(max(2*y.leftOut.Load(), 1<<8), 1<<16)
 	y.leftOut.Store(out)
 	y.left.Store(out)
+}
+
+// prompt predicts whether the program waits for a receive as soon as it has begun it, and whether
+// the message comes at once when other ranks run. Then the receive lets them run before it is
+// posted: when the message has come, it needs no future of its own, and nobody has to be woken.
+type prompt struct {
+	latest atomic.Uintptr // the Cell of a receive that is posted, if nothing has followed it; only compared
+	likely atomic.Bool    // so it was with the last receive that was posted
+}
+
+// begins notes that the program begins an operation.
+func (p *prompt) begins() {
+	if p.latest.Load() != 0 {
+		p.latest.Store(0)
+		p.learn(false)
+	}
+}
+
+// posted notes that a receive has been posted.
+func (p *prompt) posted(cell *waiting.Cell) { p.latest.Store(uintptr(unsafe.Pointer(cell))) }
+
+// isLatest says whether nothing has followed a receive. It is asked once.
+func (p *prompt) isLatest(cell *waiting.Cell) bool {
+	return p.latest.Load() == uintptr(unsafe.Pointer(cell)) && p.latest.Swap(0) != 0
+}
+
+func (p *prompt) learn(likely bool) {
+	if p.likely.Load() != likely {
+		p.likely.Store(likely)
+	}
 }

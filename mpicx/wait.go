@@ -51,11 +51,16 @@ func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 }
 
 // Yield lets other ranks run or, if they are other processes, messages of theirs come.
-func (k *keeper) Yield() {
+func (k *keeper) Yield(cell *waiting.Cell) {
+	p := &k.proc.prompt
+	first := p.isLatest(cell)
 	if d := k.proc.driver; d != nil {
 		d.Glance()
-	} else {
-		k.proc.yielder.yield()
+	} else if !first || !p.likely.Load() { // else the receive has yielded
+		k.proc.yielder.Yield()
+	}
+	if first {
+		p.learn(cell.IsDone())
 	}
 }
 

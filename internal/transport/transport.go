@@ -188,6 +188,9 @@ type Request struct {
 	Alloc func(n int) []byte
 	// Meeting is what a rank that meets others on a board shows and needs.
 	Meeting *Meeting
+	// Soon, if not nil, lets messages come. TryRecv calls it if the message has not come, before it
+	// posts the receive, or looks for the message for about as long: the program is about to wait.
+	Soon Yielder
 	// Light says that Completed only notes the end, if that is no error and the message has this
 	// Signature: it may be called with the transport's locks held.
 	Light bool
@@ -317,6 +320,9 @@ type Completer interface {
 	// Completed must not block; it may start operations.
 	Completed(r *Request)
 }
+
+// A Yielder lets other goroutines run.
+type Yielder interface{ Yield() }
 
 // A Stepper is the Completer of the messages of an operation that has steps.
 type Stepper interface {

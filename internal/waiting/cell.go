@@ -145,7 +145,7 @@ func (c *Cell) Look() { c.by().Look() }
 // to report instead. The operation's own error is in end when it is done.
 func (c *Cell) Wait(ctx context.Context, end *error) error {
 	if !c.IsDone() {
-		c.by().Yield()
+		c.by().Yield(c)
 	}
 	for !c.IsDone() {
 		if err := c.disturbedBy(); err != nil {

@@ -11,7 +11,7 @@ import (
 type Keeper interface {
 	// Yield is called by a Wait that finds its future pending, before it parks. The Keeper
 	// may let goroutines run that will complete the future.
-	Yield()
+	Yield(*Cell)
 	// Park is called by a goroutine about to wait with ctx. It lends a Place to wait in and says
 	// which channel ends the wait early (nil: none). The Keeper may leave an end of ctx out of the
 	// channel, and nudge the Place when it comes.
@@ -63,7 +63,7 @@ type Nobody struct{}
 
 var _ Keeper = Nobody{}
 
-func (Nobody) Yield()                                                       {}
+func (Nobody) Yield(*Cell)                                                  {}
 func (Nobody) Park(ctx context.Context) (*Place, <-chan struct{})           { return NewPlace(), ctx.Done() }
 func (Nobody) Unpark(*Place)                                                {}
 func (Nobody) Look()                                                        {}

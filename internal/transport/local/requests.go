@@ -144,11 +144,17 @@ func (s *Comm) TryRecv(r *transport.Request) (received bool) {
 		return false
 	}
 	m := s.Match(r)
-	if m == nil {
-		s.wait(r)
-		return false
+	switch {
+	case m != nil:
+		return s.give(r, m)
+	case r.Soon != nil:
+		s.mu.Unlock()
+		r.Soon.Yield()
+		r.Soon = nil
+		return s.TryRecv(r)
 	}
-	return s.give(r, m)
+	s.wait(r)
+	return false
 }
 
 // give ends a receive with a message that is in no queue, as TryRecv does. It unlocks mu.

@@ -126,6 +126,10 @@ func (c *comm) direct(r *transport.Request) bool {
 	if in == nil || e.dead[process] {
 		return false
 	}
+	if r.Soon != nil {
+		for n := e.looks(glances); n > 0 && !in.Ready() && e.wanted.Load() == 0; n-- {
+		}
+	}
 	packet, err := in.Read()
 	if packet == nil || err != nil {
 		return false

@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -49,6 +50,9 @@ func (s *side) isend(r transport.Request) *op {
 func (s *side) irecv(r transport.Request) *op {
 	o := s.op(r)
 	o.Light = s.begun.Add(1)%4 < 2 // Completed starts nothing
+	if s.begun.Load()%5 < 2 {
+		o.Soon = yielder{}
+	}
 	switch {
 	case o.start(transport.Receiving):
 	case s.begun.Load()%3 == 0:
@@ -59,6 +63,10 @@ func (s *side) irecv(r transport.Request) *op {
 	}
 	return o
 }
+
+type yielder struct{}
+
+func (yielder) Yield() { runtime.Gosched() }
 
 // start begins every second request by Start, where the transport has it, and says whether it did.
 func (o *op) start(k transport.Kind) (did bool) {
