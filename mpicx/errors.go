@@ -240,8 +240,8 @@ var (
 
 // ErrFenced is what every Wait, and Run, return at a process that lives but has been declared dead:
 // its machine was silent for longer than the detector waits, and the other ranks no longer count on
-// it. Test for it with errors.Is. The process cannot come back. It should save what only it has,
-// and exit.
+// it. Test for it with errors.Is. The process cannot come back. It should save the data of which
+// it has the only copy, and exit.
 //
 // A process that is stopped, or computes without a Wait, gets no error, and could still write
 // files. On Linux the processes of its machine that are not declared dead themselves kill it, if it

@@ -151,7 +151,7 @@ func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
 	})
 }
 
-// yielding asks until there is an error, while others go on.
+// yielding asks until there is an error, while others continue.
 func yielding(ask func() error) error {
 	for k := 1; ; k++ {
 		if err := ask(); err != nil {

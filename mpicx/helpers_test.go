@@ -88,7 +88,7 @@ func succeeds(context.Context) error { return nil }
 // returns is a program that does nothing.
 func returns(context.Context, *mpicx.Comm) error { return nil }
 
-// yield lets other goroutines run so many times.
+// yield lets other goroutines run a number of times.
 func yield(times int) {
 	for range times {
 		runtime.Gosched()
@@ -102,7 +102,7 @@ func untilError(c *mpicx.Comm) {
 	}
 }
 
-// settle lets all other ranks go on until each is blocked or done: time is fake.
+// settle lets all other ranks run until each is blocked or done: time is fake.
 func settle() { time.Sleep(time.Second) }
 
 // messagesAre says that err is the verdict of errors with these messages.
@@ -154,7 +154,7 @@ func is[E error](err error) bool {
 	return is
 }
 
-// caller returns the line that is so many calls above.
+// caller returns the line that is above calls up the stack.
 func caller(above int) string {
 	_, file, line, _ := runtime.Caller(above)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)

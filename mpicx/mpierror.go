@@ -129,7 +129,7 @@ func jobOver(op, comm string) error {
 
 // unsupported returns the error of an operation that only the ULFM backend has, on a communicator
 // with the error of, or nil. It does not wrap that: a program that repeats a repair after it would
-// do so for ever.
+// do so forever.
 func unsupported(op string, of error) *MPIError {
 	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
 	if of != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Agree completes at all living ranks with the same value: the bitwise AND of the flags of those
-// that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of all
+// contributors (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
 // If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose Flag is the
 // value, unless all living ranks had acknowledged the death. Under ErrorsPropagate, on a
 // communicator that was not broken, it ends with a *CommCorruptedError instead. [Comm.AgreeFailed]

@@ -193,7 +193,7 @@ func TestLeavingExhaustively(t *testing.T) {
 	}
 }
 
-// haveLeft says whether the survivors whose programs go on have agreed twice, the last time without
+// haveLeft says whether the survivors whose programs continue have agreed twice, the last time without
 // those that have left.
 func (u *universe) haveLeft(leave []int) error {
 	var first []errchan.Decision

@@ -56,7 +56,7 @@ type program struct {
 	unwinds bool // by the last of these
 	waits   bool // for the end of the context of a Guard: it joins nothing before
 	prompt  bool // it joins as soon as it is told
-	again   int  // so many second notices of a round
+	again   int  // how many second notices of a round
 	revokes bool
 	needs   bool // the first dead that it learns of
 	leaves  bool // instead of its last agreement

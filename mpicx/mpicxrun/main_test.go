@@ -171,7 +171,7 @@ func gone(t *testing.T, pid int) {
 
 func printPid(world *mpicx.Comm) { fmt.Printf("pid %d %d\n", world.Rank(), os.Getpid()) }
 
-// patience is for how long a mpicxrun may go on.
+// patience is for how long a mpicxrun may run.
 var patience = 5 * time.Minute
 
 func init() {

@@ -35,7 +35,7 @@ const (
 // faults holds the faults of a rank, each of which happens once, and records them.
 type faults struct {
 	rnd    *rand.Rand
-	share  int // one place in so many
+	share  int // one place in share
 	left   int
 	kinds  []fault
 	raised []string

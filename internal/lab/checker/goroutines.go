@@ -70,7 +70,7 @@ func (r *running) place(comm string) []string {
 }
 
 // owner returns the Try around on the communicator of that name to which a verdict belongs that was raised
-// at a place: the innermost of those that are around the place too. It is nil if there is none, or if the
+// at a place: the innermost Try that is around the place too. It is nil if there is none, or if the
 // verdict was raised in a Try inside that: if the rank does not come to it, or has left it, the verdict is
 // part of the next one.
 func (r *running) owner(comm string, place []string) *running {

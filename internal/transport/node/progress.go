@@ -17,7 +17,7 @@ const (
 	// lastPackets is the most times that packets are taken before a death is noted. There is a
 	// limit because the living may send packets without end.
 	lastPackets = 1 << 14
-	seldom      = 128 // every so many moves the fabric is polled, if nothing is expected of it
+	seldom      = 128 // moves between two polls of a fabric of which nothing is expected
 	// period is the time between two moves of goOn while the program computes. A timer may take a
 	// millisecond.
 	period = 500 * time.Microsecond
