@@ -72,7 +72,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 	}
 	if err := k.begin(); err != nil {
 		why := err
-		if is[*withheld](err) {
+		if hasType[*withheld](err) {
 			why = fmt.Errorf("%s has an error of its rank %d", local.name, local.rank)
 		}
 		k.leader.exchange(couple.Letter{Failure: why.Error()}, nil)

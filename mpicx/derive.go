@@ -224,7 +224,7 @@ type part struct {
 func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *transport.Request {
 	op := what.Kind().String()
 	w := &onlyError{name: op, aside: true, done: func(err error) {
-		if is[*transport.MismatchError](err) {
+		if hasType[*transport.MismatchError](err) {
 			cell.Disturb(c.failure(op, err))
 			c.proc.lookAgain()
 		}

@@ -122,7 +122,7 @@ func face(e *ledger.Error) {
 	var unheard []error
 	for i, r := range e.Own {
 		causes[i] = r.Cause
-		if !r.Corrupt && !is[*ProcFailedError](r.Cause) {
+		if !r.Corrupt && !hasType[*ProcFailedError](r.Cause) {
 			unheard = append(unheard, r.Cause)
 		}
 	}
@@ -185,7 +185,7 @@ func together(errs []error) error {
 // because of a *PropagatedError, errors.As must not find that in the corruption that
 // follows, because at the other ranks it does not.
 func withoutVerdicts(err error) error {
-	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
+	if hasType[*PropagatedError](err) || hasType[*CommCorruptedError](err) {
 		return &hidden{err}
 	}
 	return err
@@ -328,17 +328,17 @@ func (e *ranksError) Unwrap() []error {
 	return errs
 }
 
-func is[E error](err error) bool {
+func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// isBroken says whether err means that a communicator is broken. Repairs work on it.
-func isBroken(err error) bool {
-	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
+// meansBroken says whether err means that a communicator is broken. Repairs work on it.
+func meansBroken(err error) bool {
+	return hasType[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
 }
 
-// isDeath says whether err reports a death, or a revoke, which may follow one.
-func isDeath(err error) bool {
-	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
+// meansDeath says whether err reports a death, or a revoke, which may follow one.
+func meansDeath(err error) bool {
+	return hasType[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
 }

@@ -100,7 +100,7 @@ func (s *subject) program(ctx context.Context) error {
 	}
 }
 
-func corrupted(err error) bool { return is[*mpicx.CommCorruptedError](err) }
+func corrupted(err error) bool { return hasType[*mpicx.CommCorruptedError](err) }
 
 // inner are the inner Try blocks.
 func (s *subject) inner() []func(context.Context) error {

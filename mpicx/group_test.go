@@ -192,10 +192,10 @@ type onMachines struct {
 	world    []int // ranks there; nil: the same
 }
 
-func (c *onMachines) Machine(rank int) int { return c.of(rank) % c.machines }
+func (c *onMachines) Machine(rank int) int { return c.worldRank(rank) % c.machines }
 
-// of returns a rank's number in the world.
-func (c *onMachines) of(rank int) int {
+// worldRank returns a rank's number in the world.
+func (c *onMachines) worldRank(rank int) int {
 	if c.world != nil {
 		return c.world[rank]
 	}
@@ -208,7 +208,7 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 	if members != nil {
 		world = nil
 		for _, r := range members {
-			world = append(world, c.of(r))
+			world = append(world, c.worldRank(r))
 		}
 	}
 	return &onMachines{made, c.machines, world}, err

@@ -148,8 +148,8 @@ func expect(err, want error) error {
 	return nil
 }
 
-// is says whether err is an error of type E, or has one inside.
-func is[E error](err error) bool {
+// hasType says whether err is an error of type E, or has one inside.
+func hasType[E error](err error) bool {
 	_, is := errors.AsType[E](err)
 	return is
 }
@@ -162,7 +162,7 @@ func caller(above int) string {
 
 // isA says that err is an error of type E, or has one inside.
 func isA[E error](err error) error {
-	if !is[E](err) {
+	if !hasType[E](err) {
 		return fmt.Errorf("%s: got %w, expected a %v", caller(2), err, reflect.TypeFor[E]())
 	}
 	return nil

@@ -58,7 +58,7 @@ func (i *inside) Abort(err error) {
 	for _, d := range (*Comm)(i).root().first() {
 		d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
 	}
-	i.proc.watch(1)
+	i.proc.addWaiters(1)
 }
 
 // first returns the topmost communicators that the program knows: c or, if c is the pool, the
@@ -116,7 +116,7 @@ func (b *background) End(err error) { b.end(struct{}{}, err) }
 // operation.
 type backgroundExchange struct {
 	*background
-	then func(error)
+	onEnd func(error)
 }
 
-func (x *backgroundExchange) Ended(err error) { x.then(x.comm.failure(x.name, err)) }
+func (x *backgroundExchange) Ended(err error) { x.onEnd(x.comm.failure(x.name, err)) }

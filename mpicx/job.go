@@ -100,15 +100,15 @@ func (o *options) workers(n int) (workers []int) {
 }
 
 // processes is this process's part in a job of processes. It begins with the first Run or Instance,
-// and can begin again after its end only if again says so. The mutex protects the other fields. A
-// goroutine that also locks the instance, in Initialize, locks the instance first.
+// and can begin again after its end only if mayRestart says so. The mutex protects the other
+// fields. A goroutine that also locks the instance, in Initialize, locks the instance first.
 var processes struct {
 	sync.Mutex
 	*node.Job
-	users int         // number of Runs and Instances that use it now
-	begun uint64      // number of uses so far; they begin in the same order at all processes
-	over  bool        // it has ended, or could not begin, and can't begin again
-	again func() bool // says, at its end, whether it may begin once more
+	users      int         // number of Runs and Instances that use it now
+	begun      uint64      // number of uses so far; they begin in the same order at all processes
+	over       bool        // it has ended, or could not begin, and can't begin again
+	mayRestart func() bool // says, at its end, whether it may begin once more
 }
 
 // startJob calls beginJob, and opens a timeline if the options ask for one. A process that can't
@@ -186,7 +186,7 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 
 // joinJob makes this process's part in the next job. The first call also calls begin, which
 // connects the processes.
-func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
+func joinJob(o *options, begin func(node.Options) (*node.Job, error), mayRestart func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()
 	defer l.Unlock()
@@ -200,7 +200,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 			return nil, mpiError("Run", err)
 		}
 	}
-	l.again = again
+	l.mayRestart = mayRestart
 	l.users++
 	l.begun++
 	world := l.World()
@@ -257,7 +257,7 @@ func endProcesses() error {
 		return nil
 	}
 	err := l.End()
-	if l.over = err != nil || !l.again(); !l.over {
+	if l.over = err != nil || !l.mayRestart(); !l.over {
 		l.Job = nil
 	}
 	return mpiError("Run", err)

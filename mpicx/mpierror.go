@@ -74,7 +74,7 @@ func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) || is[*SpareError](err) {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || hasType[*MPIError](err) || hasType[*future.Panicked](err) || hasType[*ProcFailedError](err) || hasType[*SpareError](err) {
 		return ofOperation(op, err)
 	}
 	class := ClassOther

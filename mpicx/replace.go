@@ -54,14 +54,14 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 // Replaced returns the ranks that Replace brought into the communicator. These ranks have none of
 // the data of the others. It is nil if Replace did not make the communicator.
 func (c *Comm) Replaced() []int {
-	c.there("Replaced")
+	c.mustExist("Replaced")
 	return slices.Clone(c.replaced)
 }
 
 // Incarnation is how often the place of this rank has been taken over since the job began. It
 // is 0 for a process that was there from the start.
 func (c *Comm) Incarnation() int {
-	c.there("Incarnation")
+	c.mustExist("Incarnation")
 	return c.root().lineage.membership().Incarnation(c.proc.rank)
 }
 

@@ -183,7 +183,7 @@ func recovering(ctx context.Context, c *mpicx.Comm) error {
 			return fmt.Errorf("got %w", err)
 		}
 		next, err := c.Replace().Get(ctx)
-		if is[*mpicx.SpareError](err) {
+		if hasType[*mpicx.SpareError](err) {
 			next, err = c.Shrink().Get(ctx)
 		}
 		if err != nil {

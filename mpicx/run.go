@@ -89,18 +89,18 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			root.runRank(ctx, fn, &rank, &err)
 		}
 	}
-	crew := newCrew(len(j.sides))
+	ranks := newRankGroup(len(j.sides))
 	if j.later != nil {
 		j.start = func(rank int) {
-			if i := rank - len(j.sides); crew.admit(rank) {
-				go crew.work(func() { run(j.later[i]) })
+			if i := rank - len(j.sides); ranks.admit(rank) {
+				go ranks.work(func() { run(j.later[i]) })
 			}
 		}
 	}
 	for _, t := range j.sides {
-		go crew.work(func() { run(t) })
+		go ranks.work(func() { run(t) })
 	}
-	<-crew.done
+	<-ranks.done
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
@@ -127,7 +127,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	err = &ranksError{errs}
-	if is[*CommCorruptedError](err) {
+	if hasType[*CommCorruptedError](err) {
 		time.Sleep(j.courtesy)
 	}
 	return err
@@ -217,8 +217,8 @@ func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
 	p.leaks.End()
 	p.stage.Store(stageReturned)
-	p.watch(1) // it takes part in errors
-	defer p.watch(-1)
+	p.addWaiters(1) // it takes part in errors
+	defer p.addWaiters(-1)
 	for c.t.Look(); ; {
 		p.mu.Lock()
 		changed := p.nextChange()
@@ -302,9 +302,9 @@ func (c *Comm) finish() {
 	}
 }
 
-// A crew counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
+// A rankGroup counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
 // least one goroutine works.
-type crew struct {
+type rankGroup struct {
 	done chan struct{} // closed when working becomes 0
 
 	mu      sync.Mutex   // protects the following fields
@@ -312,9 +312,9 @@ type crew struct {
 	later   map[int]bool // the ranks that admit has added
 }
 
-// newCrew returns a crew of n ranks. The caller calls work once for each of them.
-func newCrew(n int) *crew {
-	w := &crew{done: make(chan struct{}), working: n, later: make(map[int]bool)}
+// newRankGroup returns a group of n ranks. The caller calls work once for each of them.
+func newRankGroup(n int) *rankGroup {
+	w := &rankGroup{done: make(chan struct{}), working: n, later: make(map[int]bool)}
 	if n == 0 {
 		close(w.done)
 	}
@@ -323,7 +323,7 @@ func newCrew(n int) *crew {
 
 // admit adds a rank, for which the caller then calls work. It returns false, and adds nothing, if
 // the rank was added before, or if all ranks have ended.
-func (w *crew) admit(rank int) bool {
+func (w *rankGroup) admit(rank int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.working == 0 || w.later[rank] {
@@ -335,7 +335,7 @@ func (w *crew) admit(rank int) bool {
 }
 
 // work calls run, which runs one rank, and notes its end.
-func (w *crew) work(run func()) {
+func (w *rankGroup) work(run func()) {
 	defer func() { // runtime.Goexit gets here too
 		w.mu.Lock()
 		defer w.mu.Unlock()

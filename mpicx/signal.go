@@ -83,7 +83,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 		v = c.verdict(ctx)
 	}
 	switch {
-	case is[*PropagatedError](v):
+	case hasType[*PropagatedError](v):
 		return with(v, err)
 	case v != nil:
 		return c.interrupted(ctx, "Signal", v)

@@ -62,7 +62,7 @@ func allowed(err error, want func(error) bool) error {
 	return nil
 }
 
-func procFailed(err error) bool { return is[*mpicx.ProcFailedError](err) }
+func procFailed(err error) bool { return hasType[*mpicx.ProcFailedError](err) }
 
 // first returns the first error.
 func first(errs ...error) error {

@@ -35,7 +35,7 @@ func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	k.notInReduction("waits", "for an operation")
 	if k.mode == ledger.TakeToRepair {
-		k.proc.watch(1)
+		k.proc.addWaiters(1)
 	}
 	first := k.proc.enter(&k.ledger)
 	if !first {
@@ -64,7 +64,7 @@ func (k *keeper) Look() { k.t.Look() }
 
 func (k *keeper) Unpark(place *waiting.Place) {
 	if k.proc.leave(!place.Spare); k.mode == ledger.TakeToRepair {
-		k.proc.watch(-1)
+		k.proc.addWaiters(-1)
 	}
 }
 
@@ -154,8 +154,8 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 // returned does not: nobody receives its message.
 func isOthers(err error) bool {
 	m, ok := errors.AsType[*MPIError](err)
-	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
-		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
+	return !ok && !hasType[*future.Panicked](err) || waiting.IsCommon(err) || hasType[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
+		hasType[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
 		errors.Is(err, errLeftBehind)
 }
 
@@ -183,10 +183,10 @@ func (k *keeper) TryVerdict(end func() error) (bool, error) {
 
 func (k *keeper) Watch() {
 	k.notInReduction("waits", "for an operation")
-	k.proc.watch(1)
+	k.proc.addWaiters(1)
 }
 
-func (k *keeper) Unwatch() { k.proc.watch(-1) }
+func (k *keeper) Unwatch() { k.proc.addWaiters(-1) }
 
 // ErrCancelled is the error of a receive or probe that Cancel has cancelled (MPI_Test_cancelled).
 // Test for it with errors.Is.
@@ -274,7 +274,7 @@ func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
 // endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a
 // Try, of the context around that Try.
 func endedBy(ctx context.Context, err error) bool {
-	if waiting.IsCommon(err) || is[*interruptedError](err) {
+	if waiting.IsCommon(err) || hasType[*interruptedError](err) {
 		return false
 	}
 	ctx = patient(ctx)

@@ -82,7 +82,7 @@ func (a *Call) Carry(parts []transport.Part, rank int) {
 			}
 		default:
 			for to, p := range parts {
-				copy(p.Recv, a.parts.of(sum, to))
+				copy(p.Recv, a.parts.part(sum, to))
 			}
 		}
 		giveBack(borrowed)

@@ -145,7 +145,7 @@ func TestNoOrphans(t *testing.T) {
 // leaveNothing checks that the next job removes what is left of those of which not all processes
 // have come.
 func leaveNothing(t *testing.T, launchers ...int) {
-	_, _, errs := of(t, "sum", "-n", "1")
+	_, _, errs := runToEnd(t, "sum", "-n", "1")
 	for _, in := range []string{"/dev/shm", os.TempDir()} {
 		for _, pid := range launchers {
 			left, err := filepath.Glob(filepath.Join(in, fmt.Sprintf("mpicxrun-*-%d-*", pid)))

@@ -129,8 +129,8 @@ func (j *job) status(t *testing.T) int {
 	return j.ProcessState.ExitCode()
 }
 
-// of runs a program to its end.
-func of(t *testing.T, program string, args ...string) (status int, out, errs string) {
+// runToEnd runs a program to its end.
+func runToEnd(t *testing.T, program string, args ...string) (status int, out, errs string) {
 	t.Helper()
 	j := start(t, program, args...)
 	status = j.status(t)

@@ -51,7 +51,7 @@ type Detector struct {
 	maxR    float64 // the largest norm of all of r so far
 
 	newest []float64
-	turn   int // which eighth of newest is checked
+	eighth int // which eighth of newest is checked
 	sum    uint64
 }
 
@@ -89,8 +89,8 @@ func (d *Detector) Iteration(ctx context.Context, s *krylov.State, gap bool) err
 			return err
 		}
 	}
-	d.newest, d.turn = s.P, s.Iter%turns
-	d.sum = checksum(s.P, d.turn)
+	d.newest, d.eighth = s.P, s.Iter%turns
+	d.sum = checksum(s.P, d.eighth)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (d *Detector) isNewest(v []float64) bool {
 // read checks a vector that the solver is about to read.
 func (d *Detector) read(v []float64) error {
 	if d.isNewest(v) {
-		if sum := checksum(v, d.turn); sum != d.sum {
+		if sum := checksum(v, d.eighth); sum != d.sum {
 			return &Finding{CodeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
 		}
 	}
