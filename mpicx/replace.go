@@ -72,6 +72,8 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	var made *Comm
 	switch {
 	case err != nil:
+	// The rescues are invited before this rank makes its side, and even if it can't make one: every
+	// member that has the decision invites them, so no death can prevent it (package rescue).
 	case l.pool != nil:
 		l.adopt(next)
 		made, err = l.join(next)
@@ -108,7 +110,8 @@ func (l *lineage) membership() *rescue.Membership { return locked(&l.mu, l.rescu
 // last returns the newest communicator.
 func (l *lineage) last() *Comm { return locked(&l.mu, func() *Comm { return l.newest }) }
 
-// succeed makes c, which has the newest membership, the newest communicator.
+// succeed makes c, which has the newest membership, the newest communicator. Replace refuses any
+// with an older membership.
 func (l *lineage) succeed(c *Comm) {
 	c.number = l.membership().Number
 	l.mu.Lock()
@@ -229,7 +232,9 @@ func (l *lineage) listen() (err error) {
 	return mpiError("Run", err)
 }
 
-// feed gives the rank's machine an input, and carries out what follows.
+// feed gives the rank's machine an input, and carries out what follows. It does so without mu:
+// decided makes a communicator, which feeds the machine again if the transport has failed, and Poke
+// may call Next, which locks mu.
 func (l *lineage) feed(input func(*rescue.Machine) *rescue.Fate) {
 	l.mu.Lock()
 	fate := input(l.rescue)

@@ -62,9 +62,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if err != nil {
 		return err
 	}
-	errs := make(map[int]error)
-	roots := make(map[*Comm]int)
-	var mu sync.Mutex
+	var mu sync.Mutex            // protects errs and roots while ranks run
+	errs := make(map[int]error)  // by the rank in the world, or in the pool if it has had no place there
+	roots := make(map[*Comm]int) // the same number, by the rank's first communicator
 	reporter := report(ctx, o)
 	run := func(t transport.Comm) {
 		root, err := newRoot(t, o, j)
@@ -109,6 +109,8 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			}
 		}
 	}
+	// The messages of goroutine ranks have all come. So their mismatches are known, and what they
+	// have left behind, which finish ends.
 	differ(false)
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
@@ -127,6 +129,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	err = &ranksError{errs}
+	// The process whose own error this is has to exit first: see job.courtesy.
 	if hasType[*CommCorruptedError](err) {
 		time.Sleep(j.courtesy)
 	}
@@ -134,7 +137,11 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 }
 
 // newRoot makes the first communicator of a rank: the world or, if there are spares or fresh ranks,
-// the pool.
+// the pool. The pool is under ErrorsReturn, so no death corrupts it: Replace still has to work
+// there.
+//
+// From open on, other goroutines call into the rank, for messages that have arrived. So what they
+// read is set before.
 func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	p := newProc(t, o)
 	if o.set.Wrap != nil {
@@ -188,7 +195,7 @@ func (c *Comm) started() {
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
-		if *err == errUnwinding {
+		if *err == errUnwinding { // by Goexit: Catch has made an error of a panic
 			*err = c.proc.whyGoexit()
 		}
 		*err = ofRank(*err, *rank)
@@ -213,6 +220,9 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // settle waits until the program's pending collective calls have ended. The program has returned
 // nil. c is the rank's first communicator. If an operation of the rank has failed and no Wait has
 // reported that, settle returns the error at once, because a rank that fails waits for nobody (C1).
+//
+// Peers may need this rank in a call that it has begun, so it leaves only when these have ended
+// (H9). Until then it joins every round, as a rank does that waits (P2, D2).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
 	p.leaks.End()
@@ -220,6 +230,7 @@ func (c *Comm) settle(ctx context.Context) error {
 	p.addWaiters(1) // it takes part in errors
 	defer p.addWaiters(-1)
 	for c.t.Look(); ; {
+		// The channel is taken before the check, so a change after the check closes it.
 		p.mu.Lock()
 		changed := p.nextChange()
 		p.mu.Unlock()
@@ -253,7 +264,8 @@ func (c *Comm) refuse(err error) {
 }
 
 // leave tells the peers that the rank's program has ended. If err is not nil, they get it as a
-// corruption.
+// corruption (C1) of those communicators that can still have one. If there are none, as under
+// ErrorsReturn, the rank counts as dead, so no peer waits for it.
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
@@ -276,8 +288,8 @@ func (c *Comm) end(failed bool) {
 		m.Leave()
 		return nil
 	})
-	p.feed(p.ledger.Leave)
-	p.feed(p.ledger.Go)
+	p.feed(p.ledger.Leave)         // joins every round from now on
+	p.feed(p.ledger.Go)            // the process may end once all that the rank has raised is resolved
 	for _, d := range c.family() { // now, so that peers find that this rank has returned
 		d.channel.Leave()
 	}
