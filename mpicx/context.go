@@ -159,7 +159,8 @@ func (s *scope) around(ctx context.Context) context.Context {
 	return s.outer
 }
 
-// revived is a context that has not ended, with the values of one that a peer's error has ended.
+// revived is a context that has not ended. Its values are those of a context that a peer's error
+// has ended.
 type revived struct {
 	context.Context
 	values context.Context

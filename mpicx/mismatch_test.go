@@ -317,7 +317,7 @@ func TestStructsOfAnotherSize(t *testing.T) {
 	})
 }
 
-// afresh makes a grid for what is wrong, once all ranks have been told of what was so before.
+// afresh makes a grid for the next mismatch, once all ranks have been told of the one before.
 func afresh(ctx context.Context, world *mpicx.Comm) (p place, err error) {
 	for {
 		err = world.TryAll(ctx, func(ctx context.Context) (err error) {

@@ -46,8 +46,8 @@ func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 	return err
 }
 
-// callFailed records in leaks that a collective operation ends with err. It does so if the cause is
-// the operation itself (see isOthers), or if other ranks have not made the call.
+// callFailed records in leaks that a collective operation ends with err, if the cause is the
+// operation itself (see isOthers), or other ranks have not made the call.
 func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return

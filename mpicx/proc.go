@@ -94,10 +94,10 @@ func newProc(t transport.Comm, o *options) *proc {
 }
 
 // wrong returns the errors of this rank's own operations that no Wait has reported, or nil. It
-// leaves out the failure of a send to a rank that has returned, because that depends on which of
-// the two ranks was faster, and failures on a communicator that has an error. In tests it also
-// leaves out operations that are not collective: mpicxtest reports those when all ranks have
-// returned. Calls that the peers have not made are always included.
+// leaves out failures on a communicator that has an error, and the failure of a send to a rank that
+// has returned, which depends on which of the two ranks was faster. In tests it also leaves out
+// operations that are not collective: mpicxtest reports those when all ranks have returned. Calls
+// that the peers have not made are always included.
 func (p *proc) wrong() error {
 	return p.leaks.Wrong(func(f observe.FailedFuture) bool {
 		return f.Unmet || !hasType[*transport.LeftError](f.Err) && !p.hasErrors(f.Comm) && (f.Call || !p.keeps)

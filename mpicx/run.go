@@ -21,10 +21,10 @@ import (
 // (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks, and the
 // collective operations that they have begun have ended: nil, or the errors of the ranks that
 // failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn
-// returns nil fails nevertheless if one of its operations has ended with an *MPIError that nobody
-// has waited for, such as that of a Send to a rank which does not exist, or of a collective call
-// that differs from a peer's or that a peer has never made, or with the panic of a reduction's
-// function. What an error of the communicator has followed does not count.
+// returns nil fails nevertheless if one of its operations has failed, and nobody has waited for it:
+// with the panic of a reduction's function, or with an *MPIError, such as that of a Send to a rank
+// which does not exist, or of a collective call that differs from a peer's, or that a peer never
+// makes. A failure that an error of the communicator has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often, and
 // from several goroutines.

@@ -84,7 +84,7 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// A root that needs nobody is at most 64 calls ahead, and what it has sent is what it was.
+// A root that needs nobody is at most 64 calls ahead, and what it has sent does not change.
 func TestMeetAhead(t *testing.T) {
 	ranks := New(2)
 	var ahead []*request
