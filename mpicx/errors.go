@@ -136,8 +136,8 @@ func face(e *ledger.Error) {
 	e.Face = &PropagatedError{Failures: m.expanded(e), verdict: v}
 }
 
-// with returns err and, if it is a verdict, own, an error of this rank that came after it. Only
-// this rank finds it. If own wraps the verdict, that is enough.
+// with returns err together with own, an error of this rank that came after it. The other ranks
+// have err alone. If own wraps err already, with returns own.
 func with(err, own error) error {
 	if err == nil || own == nil || errors.Is(err, own) {
 		return err

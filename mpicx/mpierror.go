@@ -127,13 +127,13 @@ func jobOver(op, comm string) error {
 	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
-// unsupported returns the error of an operation that only the ULFM backend has, on a communicator
-// with the error of, or nil. It does not wrap that: a program that repeats a repair after it would
-// do so forever.
-func unsupported(op string, of error) *MPIError {
+// unsupported returns the error of an operation that only the ULFM backend has. broken is the error
+// that the communicator has, or nil. The text quotes it, but the error does not wrap it: a program
+// that repairs its communicator after such an error would repeat this forever.
+func unsupported(op string, broken error) *MPIError {
 	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
-	if of != nil {
-		e.Text += ": " + of.Error()
+	if broken != nil {
+		e.Text += ": " + broken.Error()
 	}
 	e.err = errors.ErrUnsupported
 	return e
