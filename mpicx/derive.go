@@ -37,6 +37,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	seq := c.t.Call(epoch, w)
 	f, end := begins[*Comm](c, "Dup", ledger.Take)
 	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
+	// A halted rank (M3) has no side: its peers are in another call.
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
 		return f
@@ -59,6 +60,8 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 // The channel has a duplicate of its own. What drops messages of programs, an epoch or a revoke,
 // must not drop the channel's.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
+	// t's epoch counts the errors of each ancestor by its generation (see transport.Epoch). t is
+	// made from c, even if parent is another communicator, because members are ranks of c.
 	name.Generation = parent.ledger.Generation() + 1
 	t, err := c.t.Sub(name, members)
 	if err != nil {

@@ -126,6 +126,7 @@ func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
 		return nil, unfit
 	}
 	j, err := beginJob(ctx, o, ranks)
+	// The timeline is closed after the end of the job, or now if there is none.
 	switch {
 	case err != nil && o.recorded != nil:
 		o.recorded.Close()
@@ -230,9 +231,10 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), mayRestart
 	case o.set.Respawn && o.set.Backend == hook.ULFM && l.Later() == 0:
 		err = mpiErrorf("Run", ClassOther, "WithRespawn, and the launcher starts no processes later: expected mpicxrun -respawn, or WithSpares")
 	case world.Rank() >= began && o.fresh() == 0, o.parked() < o.set.Spares && world.Rank() >= n && world.Rank() < n+o.set.Spares:
-		j.foreign = true
+		j.foreign = true // see job.foreign
 	case world.Rank() < all, world.Rank() >= began:
-		var members []int // all
+		// nil members are all processes. There is a list only if some processes have no rank.
+		var members []int
 		if all+o.fresh() < world.Size() {
 			members = upTo(all)
 		}

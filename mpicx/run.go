@@ -225,7 +225,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // (H9). Until then it joins every round, as a rank does that waits (P2, D2).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
-	p.leaks.End()
+	p.leaks.End() // from now on only failures of collective calls count
 	p.stage.Store(stageReturned)
 	p.addWaiters(1) // it takes part in errors
 	defer p.addWaiters(-1)
@@ -284,6 +284,7 @@ func (c *Comm) end(failed bool) {
 			d.leaveMessages()
 		}
 	}
+	// Parked ranks that wait for an invitation of this rank learn that none will come.
 	c.lineage.feed(func(m *rescue.Machine) *rescue.Fate {
 		m.Leave()
 		return nil
@@ -299,7 +300,7 @@ func (c *Comm) end(failed bool) {
 // an error. Pending operations end too, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
-	p.stage.Store(stageOver)
+	p.stage.Store(stageOver) // before operations end, so what begins because of that is refused
 	p.feed(func() { p.ledger.End(p.driver == nil) })
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
 		p.driver.OnFailure(nil)
