@@ -131,7 +131,7 @@ func exploreCorruptions(t *testing.T, ranks string, deaths int, prompt bool) {
 	})
 	ends := 0
 	explore(t, u, func(u *universe) error {
-		again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
+		again := slices.IndexFunc(u.programs, func(p program) bool { return p.secondNotices > 0 })
 		if again >= 0 && !strings.ContainsAny(ranks, "sbr") {
 			return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
 		}
