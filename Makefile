@@ -106,7 +106,7 @@ soak:
 	go -C internal/lab run ./soak -for $(FOR)
 	go -C internal/lab run ./checker -for $(FOR)
 
-# What takes longer than CI has: an hour and more.
+# The checks that are too long for CI: an hour and more.
 nightly:
 	$(MAKE) race portable test-processes test-mpi # .ci/run does parts of these
 	$(MAKE) race TAGS=ulfm

@@ -19,8 +19,8 @@ import (
 // does not join, so the round does not end before this rank has made the duplicate, or its program
 // has ended without it.
 
-// copies is the state that one rank's machines of a carrier and its duplicates share. Like they, it
-// is not safe for concurrent use.
+// copies is the state that one rank's machines of a carrier and its duplicates share. Like the
+// machines, it is not safe for concurrent use.
 type copies struct {
 	first      *Machine            // of the carrier
 	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet

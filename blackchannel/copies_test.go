@@ -206,8 +206,8 @@ func (c *clan) quiet(comm int) bool {
 	return true
 }
 
-// told returns an error if nothing is under way, and a rank that has its side of a
-// communicator has not been told of an error of it (P8), whoever has not made it.
+// told returns an error if nothing is under way, and a rank has its side of a communicator and was
+// not told of an error of it (P8). It does not matter which ranks have not made their sides.
 func (c *clan) told() error {
 	for comm, ms := range c.machines {
 		most := slices.Max(c.rounds[comm])

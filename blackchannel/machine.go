@@ -194,8 +194,8 @@ func (m *Machine) notice(from int, corrupt bool) {
 }
 
 // flood sends a message to all neighbours except the one that it is from, and except the parent if
-// spareParent is set. The neighbour with the most ranks behind it comes first. The ranks behind the
-// others then have it no later, and the last rank has it after one step for each edge on its way.
+// spareParent is set. The neighbour with the most ranks behind it comes first, because the longest
+// way leads through it. So the last rank has the message after one step for each edge on its way.
 func (m *Machine) flood(from int, msg *Message, spareParent bool) {
 	if m.rank > 0 && m.parent != from && !spareParent {
 		m.send(m.parent, msg)

@@ -120,42 +120,62 @@ func anchors(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// No line is too long for a terminal or an editor, except in tables and pictures.
-func TestLines(t *testing.T) {
-	for _, path := range texts(t) {
-		for _, line := range prose(t, path) {
-			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![") && !strings.HasPrefix(line, "<!--") {
-				require.LessOrEqualf(t, utf8.RuneCountInString(line), 120, "%s: %s", path, line)
-			}
-		}
-	}
+// banned are phrases that no comment and no text has, each with what to write instead.
+var banned = map[*regexp.Regexp]string{
+	regexp.MustCompile(`\b([Gg]o|goes|going|went) on\b`):               "continues, stays pending, lasts",
+	regexp.MustCompile(`(^|[.:;] )(Who|Those that) [a-z]`):             "a noun: the rank that, the process that",
+	regexp.MustCompile(`\b(of|those that\b[^.:;]*) those that\b`):      "a noun: the ranks that, the messages that",
+	regexp.MustCompile(`\b[Ww]hat ([\w-]+ ){1,4}ha(s|ve|d)([.:;)]|$)`): "the name of what it has",
+	regexp.MustCompile(`\b[Ss]o many\b`):                               "the name of the number",
+	regexp.MustCompile(`\bfor ever\b|\bwhatever on\b|—`):               "forever, any, a full stop",
 }
 
-// Comments of the product are at most 100 columns wide, with tabs of 4, and are full sentences, but
-// for lists and blocks of code. "Who" without a noun before it, and "goes on" for what continues, are
-// the beginnings of sentences that nobody can read aloud.
-func TestComments(t *testing.T) {
-	banned := regexp.MustCompile(`(?://|[.:;]) Who [a-z]|\b(?:go|goes|going|went) on\b|\bthose that\b.*\bthose that\b`)
-	comment := regexp.MustCompile(`(?m)^[ \t]*// \S.*$`)
-	for _, dir := range []string{"blackchannel", "future", "internal", "mpicx", "ulfmbackend"} {
-		require.NoError(t, filepath.WalkDir("../"+dir, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case d.IsDir() && (d.Name() == "lab" || d.Name() == "transporttest"):
-				return filepath.SkipDir
-			case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
-				return nil
-			}
-			text, err := os.ReadFile(path)
-			for _, c := range comment.FindAllString(string(text), -1) {
-				c = strings.ReplaceAll(c, "\t", "    ")
-				require.NotRegexpf(t, banned, c, "%s", path)
-				require.LessOrEqualf(t, utf8.RuneCountInString(c), 100, "%s: %s", path, c)
-			}
-			return err
-		}))
+// paragraphs returns what a Markdown file says, or the comments of another: a string for each paragraph.
+func paragraphs(t *testing.T, path string) (all []string) {
+	lines := prose(t, path)
+	for i, line := range lines {
+		if c := regexp.MustCompile(`^\s*(?://|#)(.*)|\s//(.*)|`).FindStringSubmatch(line); filepath.Ext(path) == ".md" {
+			continue
+		} else if lines[i] = c[1]; c[2] != "" {
+			lines[i] = "\n" + c[2] + "\n"
+		}
 	}
+	for p := range strings.SplitSeq(strings.Join(lines, "\n"), "\n\n") {
+		all = append(all, strings.Join(strings.Fields(p), " "))
+	}
+	return all
+}
+
+// No comment and no text has a banned phrase. Texts are at most 120 columns wide, and comments of the
+// product 100, with tabs of 4.
+func TestComments(t *testing.T) {
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || path == "../internal/contract"): // the contract is given
+			return filepath.SkipDir
+		case d.IsDir() || !regexp.MustCompile(`[.](go|md|txt|h|yml)$|/(scripts/[\w-]+|Makefile)$`).MatchString(path):
+			return nil
+		}
+		for _, p := range paragraphs(t, path) {
+			for phrase, instead := range banned {
+				require.NotRegexpf(t, phrase, p, "%s: write %s", path, instead)
+			}
+		}
+		width, counted := 120, regexp.MustCompile(`^[^|!<\t]`) // without tables, pictures and output
+		if regexp.MustCompile(`^../(blackchannel|future|internal|mpicx|ulfmbackend)/.*[.]go$`).MatchString(path) && !regexp.MustCompile(`_test[.]go$|/lab/|/transporttest/`).MatchString(path) {
+			width, counted = 100, regexp.MustCompile(`^\s*// \S`)
+		} else if filepath.Ext(path) != ".md" {
+			return nil
+		}
+		for _, line := range prose(t, path) {
+			if counted.MatchString(line) {
+				require.LessOrEqualf(t, utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")), width, "%s: %s", path, line)
+			}
+		}
+		return nil
+	}))
 }
 
 // What the texts build in the root of the repository is ignored by git.

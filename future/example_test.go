@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 )
 
-// Two pieces of work that go on at the same time.
+// Two pieces of work that proceed at the same time.
 func ExampleGo() {
 	ctx := context.Background()
 	square := func(x float64) *future.Future[float64] {

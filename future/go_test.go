@@ -32,7 +32,7 @@ func TestGoReturnsWhatTheFunctionDid(t *testing.T) {
 // faulty is to be found in the stack.
 func faulty(v any) (int, error) { panic(v) }
 
-// A panic goes on in whoever waits, and keeps its stack if that is another Go.
+// A panic continues in whoever waits, and keeps its stack if that is another Go.
 func TestAPanicGoesOnInWhoeverWaits(t *testing.T) {
 	for _, value := range []any{"trouble", 42, io.ErrUnexpectedEOF} {
 		inner := future.Go(func() (int, error) { return faulty(value) })

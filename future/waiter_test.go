@@ -24,7 +24,7 @@ func (w waiters) begin() (fs []future.Waiter) {
 	return fs
 }
 
-// in begins a future that ends after so many seconds.
+// in begins a future that ends after this time.
 func in(seconds int, err error) func() future.Waiter {
 	return func() future.Waiter {
 		return future.Go(func() (int, error) {

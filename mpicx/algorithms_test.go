@@ -64,8 +64,7 @@ func allRanks() iter.Seq2[int, int] {
 	}
 }
 
-// A rank dies in every step of every algorithm. All others are told, and the survivors carry the
-// operation out.
+// A rank dies in every step of every algorithm. All are told, and the survivors carry it out.
 func TestDeathInEveryStep(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	everyAlgorithm(t, func(t *testing.T, operation string) {

@@ -141,8 +141,8 @@ func (k *check) root(root int, c *Comm) {
 	}
 }
 
-// is says whether c is not nil, and this is its rank.
-func (c *Comm) is(rank int) bool { return c != nil && c.rank == rank }
+// isRank says whether c is not nil, and this is its rank.
+func (c *Comm) isRank(rank int) bool { return c != nil && c.rank == rank }
 
 func (k *check) length(what string, got, want int) {
 	if got != want {

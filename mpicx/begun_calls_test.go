@@ -108,7 +108,7 @@ func failsInBegunCall(t *testing.T, backend mpicx.Option, fail func(c *mpicx.Com
 }
 
 // H9: a call that a rank never makes is a wrong program. A rank that waits for it is told, in Wait
-// or in Run, and so is one that is in a call which another one leaves for that reason.
+// or in Run, and so is a rank in a call that another one leaves for that reason.
 func TestCallThatOneNeverMakes(t *testing.T) {
 	oneProcess(t)
 	begin := map[string]func(c *mpicx.Comm) waiter{

@@ -101,7 +101,7 @@ func callees(n int) []callee {
 	}
 }
 
-// neighborly are those of neighbours, of whom a rank has from and to so many.
+// neighborly are the calls with neighbours: a rank has from sources and to destinations.
 func neighborly(from, to int) []callee {
 	f := func(k int) []float64 { return make([]float64, k) }
 	ones := func(k int) []int { return slices.Repeat([]int{1}, k) }

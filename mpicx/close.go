@@ -41,7 +41,7 @@ func (c *Comm) Close(ctx context.Context) error {
 			c.close()
 			return nil
 		}
-		if err != nil && !isDeath(err) && !c.isBroken() || is[*PropagatedError](err) {
+		if err != nil && !meansDeath(err) && !c.isBroken() || hasType[*PropagatedError](err) {
 			return err
 		}
 		if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) { // told now, so not again
@@ -256,6 +256,6 @@ func (c *Comm) revoked(by int) {
 // Revoked says whether this rank knows that c has been revoked (MPI_Comm_is_revoked) or
 // corrupted.
 func (c *Comm) Revoked() bool {
-	c.there("Revoked")
+	c.mustExist("Revoked")
 	return locked(&c.proc.mu, func() bool { return c.ledger.IsRevoked() || c.ulfm != nil && c.ledger.IsCorrupted() })
 }

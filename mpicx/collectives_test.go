@@ -25,7 +25,7 @@ var (
 	lengths = []int{0, 1, 5, 1500}
 )
 
-// want compares what an operation gave with what it should.
+// want compares the result of an operation with the expected one.
 func want[T comparable](what string, got []T, value func(i int) T) error {
 	for i, v := range got {
 		if w := value(i); v != w && (v == v || w == w) {

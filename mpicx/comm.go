@@ -83,8 +83,8 @@ type Comm struct {
 	// it.
 	disturbing sync.Mutex
 
-	// last are futures that are done, of a receive and of a send. Those that end at once, as the one
-	// before did, share them.
+	// last are futures that are done, of a receive and of a send. Operations that end at once, as
+	// the one before did, share them.
 	last [2]atomic.Pointer[endedFuture]
 	// succeeded is done. It serves each collective operation that ends as it begins, with no error.
 	succeeded future.Promise[struct{}]
@@ -135,25 +135,25 @@ func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
 
 // Rank is this rank's number in the communicator (MPI_Comm_rank).
 func (c *Comm) Rank() int {
-	c.there("Rank")
+	c.mustExist("Rank")
 	return c.rank
 }
 
 // Transport says what the communicator runs on: "local", goroutines of this process; "node",
 // processes of this machine, which mpicxrun has started; "mpi", processes of an MPI job.
 func (c *Comm) Transport() string {
-	c.there("Transport")
+	c.mustExist("Transport")
 	return c.t.Features().Name
 }
 
 // Size is the number of ranks of the communicator (MPI_Comm_size).
 func (c *Comm) Size() int {
-	c.there("Size")
+	c.mustExist("Size")
 	return c.size
 }
 
-// there panics if c is nil, where no error can be returned.
-func (c *Comm) there(call string) {
+// mustExist panics if c is nil, where no error can be returned.
+func (c *Comm) mustExist(call string) {
 	if c == nil {
 		panic("mpicx: " + call + ": " + nilComm)
 	}

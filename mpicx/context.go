@@ -159,7 +159,8 @@ func (s *scope) around(ctx context.Context) context.Context {
 	return s.outer
 }
 
-// revived is a context that has not ended, with the values of one that a peer's error has ended.
+// revived is a context that has not ended. Its values are those of a context that a peer's error
+// has ended.
 type revived struct {
 	context.Context
 	values context.Context
@@ -190,8 +191,8 @@ func (s *scope) isEnded() bool { return locked(&s.comm.proc.mu, s.entry.Ended) }
 // inVain says whether the scope's context has ended, but by an error of another scope.
 func (s *scope) inVain() bool { return locked(&s.comm.proc.mu, s.entry.InVain) }
 
-// within returns a context derived from ctx that also ends by errors of some scopes: those of the
-// context in that are inside ctx and for which concerns returns true.
+// within returns a context derived from ctx that errors of some scopes end, too: of those scopes of
+// the context in that are inside of ctx and for which concerns returns true.
 func within(in, ctx context.Context, concerns func(*scope) bool) context.Context {
 	for s, last := scopeOf(in), scopeOf(ctx); s != nil && s != last; s = scopeOf(s.outer) {
 		if own := s.ownErrors(); concerns(s) {

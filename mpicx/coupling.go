@@ -30,7 +30,16 @@ import (
 
 const intercommOp = "CreateIntercomm"
 
-// A coupling is one rank's part in a call of CreateIntercomm.
+// A coupling is one rank's part in a call of CreateIntercomm. No lock protects it: each step begins
+// when the one before has ended, on the goroutine that has brought its result. The steps:
+//
+//   - begin takes the numbers that distinguish the messages of this call. All members take them when
+//     they call, because only calls have the same order at all members.
+//   - meet agrees that all members of the group have called. Only then is the group's letter sent: a
+//     group from which a letter has come will learn how the call ends.
+//   - lead, at the leader, exchanges the letters.
+//   - learned, after the second agreement, has the other group's letter at all members or at none.
+//   - unite agrees in the union of both groups.
 type coupling struct {
 	local    *Comm
 	leader   *bridging     // nil: this rank is not the leader
@@ -71,14 +80,17 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		k.leader = newBridging(bridge, remoteLeader, tag)
 	}
 	if err := k.begin(); err != nil {
+		// The other leader waits for a letter. If this rank has raised an error, err becomes the
+		// verdict only later, so the letter can't quote it.
 		why := err
-		if is[*withheld](err) {
+		if hasType[*withheld](err) {
 			why = fmt.Errorf("%s has an error of its rank %d", local.name, local.rank)
 		}
 		k.leader.exchange(couple.Letter{Failure: why.Error()}, nil)
 		return failed[*Intercomm](local, err)
 	}
-	// If local is corrupted in the meantime, Waits still return the result.
+	// If local is corrupted in the meantime, Waits still return the result: it is the same at all
+	// members of both groups, and the other group does not know of the corruption (I1).
 	k.future, k.end = begins[*Intercomm](local, intercommOp, ledger.TakeToRepair)
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {
@@ -113,11 +125,13 @@ func (k *coupling) begin() (err error) {
 		k.own.Members[r] = c.worldRank(r)
 	}
 	k.own.Epoch = uint64(locked(&c.proc.mu, root.ledger.Epoch)) // if an error has come since k.epoch, the call fails at all ranks
+	// The other group asks about the call once it has the letter, which is sent later.
 	k.registry.feed(func(m *couple.Registry) { m.Begin(k.own.ID) })
 	return nil
 }
 
-// registry returns the rank's registry, and makes it if necessary.
+// registry returns the rank's registry, and makes it if necessary. Several goroutines may need it
+// first. Listen may take messages before it returns, so it is called when the lock is free.
 func (c *Comm) registry() (*registry, error) {
 	root := c.root()
 	l := root.lineage
@@ -149,7 +163,7 @@ func (k *coupling) meet(bad error) {
 			k.agree(1, k.learnt, false, nil, nil) // for members that continue
 		case k.leader != nil:
 			k.lead()
-		default:
+		default: // the decision has the greatest note, which is the leader's
 			k.agree(1, k.learnt, true, nil, k.learned)
 		}
 	})
@@ -158,7 +172,7 @@ func (k *coupling) meet(bad error) {
 // lead exchanges letters with the other leader, and then begins the group's second agreement. It
 // stops waiting for the letter if local has an error or a rank of it dies.
 func (k *coupling) lead() {
-	var done atomic.Bool
+	var done atomic.Bool // the letter and an error may come at once, on two goroutines
 	got := func(other couple.Letter) {
 		if !done.Swap(true) {
 			note, err := element.Encode(other.Checked(k.own, k.local.root().size))
@@ -182,7 +196,7 @@ func (f completer) Completed(r *transport.Request) { f(r) }
 
 // agree begins the group's agreement with the given number and id. With the black channel it begins
 // an exchange of the notes instead. done gets the greatest note of all members. It is nil if this
-// rank does not need the result.
+// rank does not need the result, and takes part because the others do.
 func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byte, done func(note []byte, err error)) {
 	c := k.local
 	if c.ulfm == nil {
@@ -216,6 +230,7 @@ func (k *coupling) agree(number int, id errchan.Agreement, flag bool, note []byt
 }
 
 // assent returns a proposal for an agreement of CreateIntercomm. flag says that this rank consents.
+// The decision has the bitwise AND of the flags, so one rank that does not consent makes it 0.
 func assent(flag bool, note []byte) errchan.Proposal {
 	p := errchan.Proposal{Call: errchan.CreateIntercomm, Note: note}
 	if flag {
@@ -257,7 +272,12 @@ func (k *coupling) fail(err error) {
 	k.end(nil, err)
 }
 
-// unite makes this rank's side of the union, and begins the agreement of its members.
+// unite makes this rank's side of the union, and begins the agreement of its members. All that
+// identifies the union comes from the two letters, so members of both groups compute the same.
+//
+// Errors of a group are not errors of the union, nor the other way round: the union's parent is the
+// root, which both groups have in common. A member consents only once it has made its side, so all
+// have one at the decision. If the call fails, the side is discarded.
 func (k *coupling) unite(other couple.Letter) {
 	c, root := k.local, k.local.root()
 	u := couple.UnionOf(k.own, other)
@@ -275,6 +295,7 @@ func (k *coupling) unite(other couple.Letter) {
 	}
 	ic := newIntercomm(made, c.size, len(other.Members), u.IsFirst)
 	done := func(err error) {
+		// With the ULFM backend all members of the union have the same error, and need not be told.
 		k.registry.end(k.own.ID, other.ID, err != nil && c.ulfm == nil)
 		if err != nil {
 			made.discard()
@@ -282,6 +303,9 @@ func (k *coupling) unite(other couple.Letter) {
 		}
 		k.end(ic, err)
 	}
+	// If the call of the other group has failed, its members never come to the barrier, or to the
+	// agreement. This rank therefore asks them. An answer ends the barrier at this rank, or makes
+	// all of them count as dead in the agreement.
 	if c.ulfm == nil {
 		k.registry.ask(other.ID, other.Members, (*couple.Registry).AskAll, func() { t.Revoke(errNotMade) })
 		k.exchange(t, 0, transport.CollectiveTag(1), collective.Barrier{}, func(err error) { done(mpiError(intercommOp, err)) })

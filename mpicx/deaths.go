@@ -28,7 +28,7 @@ const (
 // the black channel it has no effect, because that does not see processes die. It throws an
 // *MPIError if h is neither ErrorsPropagate nor ErrorsReturn.
 func (c *Comm) SetErrhandler(h Errhandler) {
-	c.there("SetErrhandler")
+	c.mustExist("SetErrhandler")
 	if h != ErrorsPropagate && h != ErrorsReturn {
 		panic(future.Thrown{Err: mpiErrorf("SetErrhandler", ClassOther, "error handler %d, expected ErrorsPropagate (%d) or ErrorsReturn (%d)", h, ErrorsPropagate, ErrorsReturn)})
 	}
@@ -38,7 +38,7 @@ func (c *Comm) SetErrhandler(h Errhandler) {
 // Errhandler returns the error handler of c: the one that SetErrhandler has set here, or the
 // one of the communicator that c was made from (MPI_Comm_get_errhandler).
 func (c *Comm) Errhandler() Errhandler {
-	c.there("Errhandler")
+	c.mustExist("Errhandler")
 	return Errhandler(c.errhandler.Load())
 }
 
@@ -53,7 +53,7 @@ func (c *Comm) propagates() bool {
 // them (MPI_Comm_get_failed). A later result begins with the earlier ones. Other ranks may know
 // of other deaths: [Comm.AgreeFailed] returns the same set at all.
 func (c *Comm) Failed() []int {
-	c.there("Failed")
+	c.mustExist("Failed")
 	return locked(&c.proc.mu, c.ledger.Failed)
 }
 
@@ -63,7 +63,7 @@ func (c *Comm) Failed() []int {
 // lives, a Wait for such a receive ends with a *ProcFailedError. Collective operations still fail
 // after an acknowledgement.
 func (c *Comm) AckFailed(n int) int {
-	c.there("AckFailed")
+	c.mustExist("AckFailed")
 	c.disturbing.Lock()
 	defer c.disturbing.Unlock()
 	c.proc.mu.Lock()
@@ -88,10 +88,10 @@ func (c *Comm) died(rank int) {
 	}
 	c.disturbing.Lock()
 	first := locked(&c.proc.mu, func() bool { return c.ledger.Died(rank) })
-	lose := first && c.disturb(ErrProcFailedPending)
+	raise := first && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
 	c.proc.feed(func() { // not with disturbing held: an output may call died, and a logger may block
-		if lose {
+		if raise {
 			c.ledger.Lose()
 		}
 	})
@@ -111,17 +111,17 @@ func (c *Comm) learn(dead []int) {
 // died. If err is nil, it makes them wait again. Under ErrorsPropagate it changes nothing, and
 // returns true if there are such receives: all ranks then have to be told. The caller holds
 // c.disturbing.
-func (c *Comm) disturb(err error) (lose bool) {
+func (c *Comm) disturb(err error) (raise bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
 			if c.propagates() {
-				lose = true
+				raise = true
 			} else {
 				o.cell().Disturb(err)
 			}
 		}
 	})
-	return lose
+	return raise
 }
 
 // receiving is called after a receive or probe has begun. It disturbs one from AnySource if a
@@ -131,15 +131,15 @@ func (c *Comm) receiving(peer int) {
 		return
 	}
 	c.disturbing.Lock()
-	lose := locked(&c.proc.mu, c.ledger.Unacknowledged) && c.disturb(ErrProcFailedPending)
+	raise := locked(&c.proc.mu, c.ledger.Unacknowledged) && c.disturb(ErrProcFailedPending)
 	c.disturbing.Unlock()
-	if lose {
-		c.lose()
+	if raise {
+		c.raiseDeath()
 	}
 }
 
-// lose gives all ranks a *CommCorruptedError because of a death.
-func (c *Comm) lose() { c.proc.feed(c.ledger.Lose) }
+// raiseDeath gives all ranks a *CommCorruptedError because of a death.
+func (c *Comm) raiseDeath() { c.proc.feed(c.ledger.Lose) }
 
 // needed returns the error of an operation that needs a dead rank. rank is AnySource if the
 // operation needs one of several ranks and all of them are dead.
@@ -192,7 +192,7 @@ func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
 func (c *Comm) met(err *ProcFailedError) error {
 	_, err.returned = c.whoReturned(err.Ranks)
 	if c.propagates() {
-		c.lose()
+		c.raiseDeath()
 	}
 	return err
 }

@@ -27,6 +27,8 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 		return nowhere[*Comm]("Dup")
 	}
 	c.notInReduction("begins", "Dup")
+	// The epoch and the number of the call there are the name of the duplicate. All ranks count
+	// alike, so no message is needed to agree on the name.
 	epoch, err := c.begin("Dup")
 	if err != nil {
 		return failed[*Comm](c, err)
@@ -35,6 +37,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	seq := c.t.Call(epoch, w)
 	f, end := begins[*Comm](c, "Dup", ledger.Take)
 	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
+	// A halted rank (M3) has no side: its peers are in another call.
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
 		return f
@@ -43,15 +46,22 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	return f
 }
 
-// derive makes a communicator from c, and its error channel. Errors of c are errors of it too.
+// derive makes a communicator from c, and its error channel. Errors of c are errors of it too (D1).
+// It does not wait: other ranks may make their sides later, and messages to these wait for them.
 func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string) (*Comm, error) {
 	return c.deriveUnder(c, name, false, members, worldRanks, called)
 }
 
 // deriveUnder is like derive, but the parent of the new communicator, whose errors are also its
 // errors, is parent instead of c. agreed says that all ranks make the communicator, no matter which
-// errors come in the meantime.
+// errors come in the meantime. Otherwise an error of c since the epoch of the call ends the call: a
+// rank that was told of it before it called has not made its side.
+//
+// The channel has a duplicate of its own. What drops messages of programs, an epoch or a revoke,
+// must not drop the channel's.
 func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
+	// t's epoch counts the errors of each ancestor by its generation (see transport.Epoch). t is
+	// made from c, even if parent is another communicator, because members are ranks of c.
 	name.Generation = parent.ledger.Generation() + 1
 	t, err := c.t.Sub(name, members)
 	if err != nil {
@@ -73,7 +83,8 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 }
 
 // newComm makes a communicator over t. It can be used after open. from is the communicator from
-// which it is made; nil for the world. Errors of parent are its errors too.
+// which it is made; nil for the world. Errors of parent are its errors too. Its errhandler is
+// from's at this moment, as in MPI; later changes of from's do not concern it.
 func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
 	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
 	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
@@ -98,11 +109,14 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 	if c.parent != nil {
 		under = &c.parent.ledger
 	}
+	// Diagnose asks over the messenger of the channel, because that still works when the program
+	// hangs and after an error.
 	c.side = diagnosis.NewSide(dup, func() string { return c.root().where() })
 	c.openChannel(c.side, byDup)
 	if !agreed && (!byDup || c.ulfm != nil) { // Dup sends no messages, except for an agreement with the ULFM backend
 		c.ledger.Everywhere()
 	}
+	// Make comes before anything is heard on the channel: it pushes Open, which starts listening.
 	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
 	if d := c.proc.driver; d != nil {
 		if err := d.Failed(); err != nil { // all others were told before c was made
@@ -115,7 +129,11 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 // agreed returns a function that ends a call that makes a communicator. what describes the call,
 // and its future has the cell. The function gets the new communicator or an error, and passes the
 // result to end. With the ULFM backend all ranks first agree on the result: all get the
-// communicator, or all get an error.
+// communicator, or all get an error. With the black channel a rank may have its side while
+// another one has an error; then it gets that error, too, at the latest from its next Wait (P1).
+//
+// The place in the order of agreements is reserved when the call begins, since all ranks begin such
+// calls in the same order, but may come to propose in another.
 func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
 	op := what.Kind().String()
 	if c.ulfm == nil {
@@ -130,7 +148,7 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 		}
 		aside := c.showMismatch(what, epoch, cell)
 		c.ulfm.Propose(id, proposal, func(d *errchan.Decision, over error) {
-			if err == nil || over != nil {
+			if err == nil || over != nil { // otherwise this rank's own error says more than the decision
 				err = c.outcome(op, call, d, over)
 			}
 			c.t.Cancel(aside)
@@ -146,7 +164,8 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 	}
 }
 
-// outcome returns the error of op according to the agreement on it, or nil.
+// outcome returns the error of op according to the agreement on it, or nil. Deaths go first: when
+// members have died nothing is compared (M4).
 func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over error) error {
 	switch {
 	case over != nil:
@@ -174,6 +193,7 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 	if err != nil {
 		return failed[T](c, err)
 	}
+	// The number of the call is the tag of its messages, and part of the new communicators' names.
 	w := call{Kind: kind}.Word()
 	seq := c.t.Call(epoch, w)
 	f, over := begins[T](c, op, ledger.Take)
@@ -196,7 +216,7 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 		if err == nil {
 			of, err = choose()
 		}
-		if of == nil {
+		if of == nil { // in none, or with an error: the others need this rank's part in the agreement
 			made(nil, err)
 			return
 		}
@@ -224,7 +244,7 @@ type part struct {
 func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *transport.Request {
 	op := what.Kind().String()
 	w := &onlyError{name: op, aside: true, done: func(err error) {
-		if is[*transport.MismatchError](err) {
+		if hasType[*transport.MismatchError](err) {
 			cell.Disturb(c.failure(op, err))
 			c.proc.lookAgain()
 		}
@@ -262,7 +282,8 @@ func openAssent(t transport.Messenger, id uint64) *ulfmbackend.Channel {
 	return a.channel
 }
 
-// assenting is the client of a channel that openAssent opens. No errors come on such a channel.
+// assenting is the client of a channel that openAssent opens. No errors come on such a channel, and
+// a death is in the decision. When all living members have released the channel, it is closed (H6).
 type assenting struct{ channel *ulfmbackend.Channel }
 
 var _ errchan.ULFMClient = (*assenting)(nil)
@@ -273,7 +294,8 @@ func (a *assenting) Died(int)                  {}
 func (a *assenting) Revoked(int)               {}
 func (a *assenting) Released()                 { _ = a.channel.Close() }
 
-// listener is the client of a Comm's error channel. It feeds the ledger.
+// listener is the client of a Comm's error channel. It feeds the ledger. Its methods must not
+// block, and run on whichever goroutine has taken the message, perhaps one of another rank.
 type listener Comm
 
 var _ errchan.ULFMClient = (*listener)(nil)

@@ -122,7 +122,7 @@ func face(e *ledger.Error) {
 	var unheard []error
 	for i, r := range e.Own {
 		causes[i] = r.Cause
-		if !r.Corrupt && !is[*ProcFailedError](r.Cause) {
+		if !r.Corrupt && !hasType[*ProcFailedError](r.Cause) {
 			unheard = append(unheard, r.Cause)
 		}
 	}
@@ -136,8 +136,8 @@ func face(e *ledger.Error) {
 	e.Face = &PropagatedError{Failures: m.expanded(e), verdict: v}
 }
 
-// with returns err and, if it is a verdict, own, an error of this rank that came after it. Only
-// this rank finds it. If own wraps the verdict, that is enough.
+// with returns err together with own, an error of this rank that came after it. The other ranks
+// have err alone. If own wraps err already, with returns own.
 func with(err, own error) error {
 	if err == nil || own == nil || errors.Is(err, own) {
 		return err
@@ -185,7 +185,7 @@ func together(errs []error) error {
 // because of a *PropagatedError, errors.As must not find that in the corruption that
 // follows, because at the other ranks it does not.
 func withoutVerdicts(err error) error {
-	if is[*PropagatedError](err) || is[*CommCorruptedError](err) {
+	if hasType[*PropagatedError](err) || hasType[*CommCorruptedError](err) {
 		return &hidden{err}
 	}
 	return err
@@ -240,8 +240,8 @@ var (
 
 // ErrFenced is what every Wait, and Run, return at a process that lives but has been declared dead:
 // its machine was silent for longer than the detector waits, and the other ranks no longer count on
-// it. Test for it with errors.Is. The process cannot come back. It should save what only it has,
-// and exit.
+// it. Test for it with errors.Is. The process cannot come back. It should save the data of which
+// it has the only copy, and exit.
 //
 // A process that is stopped, or computes without a Wait, gets no error, and could still write
 // files. On Linux the processes of its machine that are not declared dead themselves kill it, if it
@@ -328,17 +328,17 @@ func (e *ranksError) Unwrap() []error {
 	return errs
 }
 
-func is[E error](err error) bool {
+func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// isBroken says whether err means that a communicator is broken. Repairs work on it.
-func isBroken(err error) bool {
-	return is[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
+// meansBroken says whether err means that a communicator is broken. Repairs work on it.
+func meansBroken(err error) bool {
+	return hasType[*CommCorruptedError](err) || errors.Is(err, ErrRevoked)
 }
 
-// isDeath says whether err reports a death, or a revoke, which may follow one.
-func isDeath(err error) bool {
-	return is[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
+// meansDeath says whether err reports a death, or a revoke, which may follow one.
+func meansDeath(err error) bool {
+	return hasType[*ProcFailedError](err) || errors.Is(err, ErrRevoked)
 }

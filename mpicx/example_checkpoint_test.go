@@ -25,7 +25,7 @@ func (c *checkpoints) restore(step int, x []float64) {
 	c.newest = step
 }
 
-// Ranks that save a state and go on do not know who else has saved it: a rank still in the Barrier
+// Ranks that save a state and continue do not know who else has saved it: a rank still in the Barrier
 // after it may get the next error in the Barrier's place, and ranks would go back to different
 // states. So save inside of TryAll, keep two versions, and go back to the newest that all have.
 func ExampleComm_TryAll_checkpoint() {

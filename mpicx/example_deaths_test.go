@@ -36,7 +36,7 @@ func ExampleComm_Agree() {
 	// rank 3: 0, without ranks [2]
 }
 
-// Rank 1 dies. The others go on with a smaller communicator.
+// Rank 1 dies. The others continue with a smaller communicator.
 func ExampleComm_Shrink() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		if world.Rank() == 1 {
@@ -87,7 +87,7 @@ func ExampleComm_Replace() {
 }
 
 // Rank 2 dies, and only rank 0 waits for it. Rank 1 waits for rank 0, which lives, and would
-// wait for ever: rank 0 ends its Wait by Revoke.
+// wait forever: rank 0 ends its Wait by Revoke.
 func ExampleComm_Revoke() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)

@@ -34,7 +34,7 @@ func ExampleRun() {
 }
 
 // A local error becomes everyone's: each rank's Try returns the same error, and
-// the communicator goes on.
+// the communicator works on.
 func ExampleComm_Try() {
 	diverged := errors.New("the solver diverged")
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
@@ -42,7 +42,7 @@ func ExampleComm_Try() {
 			if world.Rank() == 2 {
 				return diverged
 			}
-			return world.Barrier().Wait(ctx) // would wait for rank 2 for ever
+			return world.Barrier().Wait(ctx) // would wait for rank 2 forever
 		})
 		if p, ok := errors.AsType[*mpicx.PropagatedError](err); ok && world.Rank() == 0 {
 			fmt.Println(err)

@@ -80,7 +80,7 @@ func (s *subject) level(err error) (ok bool, fatal error) {
 }
 
 // program has point-to-point messages, collectives and Try blocks inside of one another, each of
-// which handles its errors and goes on. It repeats until all ranks get through.
+// which handles its errors and continues. It repeats until all ranks get through.
 func (s *subject) program(ctx context.Context) error {
 	for {
 		err := s.world.TryAll(ctx, func(ctx context.Context) error {
@@ -100,7 +100,7 @@ func (s *subject) program(ctx context.Context) error {
 	}
 }
 
-func corrupted(err error) bool { return is[*mpicx.CommCorruptedError](err) }
+func corrupted(err error) bool { return hasType[*mpicx.CommCorruptedError](err) }
 
 // inner are the inner Try blocks.
 func (s *subject) inner() []func(context.Context) error {

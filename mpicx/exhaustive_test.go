@@ -100,7 +100,7 @@ func judge(t *testing.T, faults [][places]fault, ranks []seen) {
 	}
 }
 
-// judgeCorruption checks what a living rank has seen of the end: what the first one has.
+// judgeCorruption checks what a living rank has seen of the end: the same as the first one.
 func judgeCorruption(t *testing.T, faults [][places]fault, ranks []seen, s, first seen, corrupt bool, dead []int) {
 	require.Equal(t, corrupt, s.Corrupted, "faults %v", faults)
 	if !corrupt {

@@ -100,7 +100,7 @@ var reductions = map[string]func(c *mpicx.Comm, op combiner) future.Waiter{
 	},
 }
 
-// deep calls fn with so many calls around it.
+// deep calls fn below n other calls on the stack.
 func deep(n int, fn func()) {
 	if n == 0 {
 		fn()

@@ -25,10 +25,10 @@ type Failure struct {
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
 
-	// again is not 0 if the rank has returned the error of the round before this one from a Try
-	// around the one that has dealt with it. It is this round's number.
-	again uint64
-	path  string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
+	// returnedIn is the number of this round if the rank has returned the error of the round
+	// before from a Try around the one that has dealt with it, else 0.
+	returnedIn uint64
+	path       string // the Try calls on the communicator that enclose it: see ledger.Scope.Path; varints
 }
 
 // encodePath returns the path of a Try call in the form in which a Failure stores it.
@@ -53,10 +53,10 @@ type meaning struct {
 	// failures are those of the latest era or, of a corruption, those of ranks that unwound. The
 	// era is the first number of a path. It is -1 if no failure has a path, and failures without
 	// one are of any era.
-	failures []Failure
-	again    bool // some of them only refer to the previous round
-	era      int
-	place    []int // the path of the innermost Try call that encloses the failures
+	failures   []Failure
+	refersBack bool // some of them only refer to the previous round
+	era        int
+	place      []int // the path of the innermost Try call that encloses the failures
 }
 
 // meaningOf returns what a verdict says.
@@ -84,7 +84,7 @@ func meaningOf(v *errchan.Verdict) *meaning {
 			if i == 0 {
 				m.place = path
 			}
-			m.again = m.again || f.again == v.Round && v.Round > 0
+			m.refersBack = m.refersBack || f.returnedIn == v.Round && v.Round > 0
 			same := 0
 			for same < min(len(path), len(m.place)) && path[same] == m.place[same] {
 				same++
@@ -181,12 +181,12 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, again, path and
+// encode returns f as a report's data: code, time in Unix nanoseconds, returnedIn, path and
 // origin, each after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
-	b = binary.AppendUvarint(b, f.again)
+	b = binary.AppendUvarint(b, f.returnedIn)
 	b = wire.AppendBytes(b, f.path)
 	b = wire.AppendBytes(b, cut(f.Origin, MaxMessage))
 	return append(b, f.Message...)
@@ -196,11 +196,11 @@ func (f Failure) encode() []byte {
 // if they are no Failure, the result says so.
 func decodeFailure(r errchan.Report) Failure {
 	d := wire.NewReader(r.Data)
-	code, at, again := d.Varint(), d.Varint(), d.Uvarint()
+	code, at, returnedIn := d.Varint(), d.Varint(), d.Uvarint()
 	path, where, message := d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {
 		return Failure{
-			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), again: again, path: path,
+			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), returnedIn: returnedIn, path: path,
 			Origin: where, Message: cut(message, MaxMessage),
 		}
 	}
@@ -211,15 +211,15 @@ func decodeFailure(r errchan.Report) Failure {
 // is replaced by the failures of that round.
 func (m *meaning) expanded(e *ledger.Error) []Failure {
 	prev := e.Comm.Previous()
-	if !m.again || prev == nil {
+	if !m.refersBack || prev == nil {
 		return m.failures
 	}
 	before, ok := prev.Face.(*PropagatedError)
 	if !ok {
 		return m.failures
 	}
-	isAgain := func(f Failure) bool { return f.again == e.Verdict.Round }
-	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(m.failures), isAgain))
+	refersBack := func(f Failure) bool { return f.returnedIn == e.Verdict.Round }
+	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(m.failures), refersBack))
 	slices.SortStableFunc(all, func(a, b Failure) int { return a.Rank - b.Rank })
 	return all
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // A process that writes garbage all over the memory that a machine's processes share gives
-// each of them an *MPIError in what is under way and in what it begins later.
+// each of them an *MPIError in the operations that are under way or begin later.
 func TestGarbageInSharedMemory(t *testing.T) {
 	if processes == nil || mpicx.Backend == "ulfm" {
 		t.Skip("needs processes that share memory, and need not die of it")

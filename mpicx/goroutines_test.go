@@ -78,9 +78,9 @@ func TestPanicGoesOn(t *testing.T) {
 
 func explode() { panic("boom") }
 
-// A goroutine that waits in a scope of its own, on whichever communicator, is told of the error
-// of the scope around, whether another goroutine was told before or not, and whether it begins
-// before or after that (P8).
+// A goroutine that waits in a scope of its own, on any communicator, is told of the error of the scope
+// around it (P8). It does not matter whether another goroutine was told before, nor whether this one
+// begins before or after that.
 func TestGoroutineIsInAScope(t *testing.T) {
 	oneProcess(t)
 	none := func(_ *mpicx.Comm, ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
@@ -151,7 +151,7 @@ func TestListenerKeepsTheErrorOfItsTry(t *testing.T) {
 	})
 }
 
-// yielding asks until there is an error, while others go on.
+// yielding asks until there is an error, while others continue.
 func yielding(ask func() error) error {
 	for k := 1; ; k++ {
 		if err := ask(); err != nil {

@@ -22,7 +22,7 @@ type Group struct {
 // Group returns the members of c (MPI_Comm_group), also if c is broken or closed. With
 // TranslateRanks a rank finds out, after Shrink or Replace, which rank it was before.
 func (c *Comm) Group() *Group {
-	c.there("Group")
+	c.mustExist("Group")
 	if c.worldRanks != nil {
 		return &Group{c.worldRanks, c.proc.rank}
 	}
@@ -50,8 +50,8 @@ func (g *Group) all() []int {
 	return g.processes
 }
 
-// of returns the group of the given processes, for a process that is a member of g or h.
-func (g *Group) of(h *Group, processes []int) *Group {
+// withMembers returns the group of the given processes, for a process that is a member of g or h.
+func (g *Group) withMembers(h *Group, processes []int) *Group {
 	switch {
 	case len(processes) == 0:
 		return nil
@@ -78,12 +78,12 @@ func (g *Group) filter(keep func(rank, process int) bool) *Group {
 			kept = append(kept, p)
 		}
 	}
-	return g.of(nil, kept)
+	return g.withMembers(nil, kept)
 }
 
 // Union has the members of g and after them those of h that are not in g (MPI_Group_union).
 func (g *Group) Union(h *Group) *Group {
-	return g.of(h, slices.Concat(g.all(), h.Difference(g).all()))
+	return g.withMembers(h, slices.Concat(g.all(), h.Difference(g).all()))
 }
 
 // Intersection has the members of g that are in h too (MPI_Group_intersection).
@@ -105,7 +105,7 @@ func (g *Group) Incl(ranks ...int) *Group {
 	for i, r := range ranks {
 		processes[i] = g.processes[r]
 	}
-	return g.of(nil, processes)
+	return g.withMembers(nil, processes)
 }
 
 // Excl has the members of g but for these (MPI_Group_excl).

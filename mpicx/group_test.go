@@ -143,7 +143,7 @@ func TestCreate(t *testing.T) {
 	})
 }
 
-// Groups that are not the same at all their members are an error at all ranks, which can go on.
+// Groups that are not the same at all their members are an error at all ranks, which can continue.
 func TestCreateDiffers(t *testing.T) {
 	oneProcess(t)
 	for what, ranks := range map[string][3][]int{
@@ -185,17 +185,17 @@ func TestSplitOrders(t *testing.T) {
 	})
 }
 
-// onMachines has ranks of the world on so many machines, in turn.
+// onMachines has ranks of the world on a number of machines, in turn.
 type onMachines struct {
 	transport.Comm
 	machines int
 	world    []int // ranks there; nil: the same
 }
 
-func (c *onMachines) Machine(rank int) int { return c.of(rank) % c.machines }
+func (c *onMachines) Machine(rank int) int { return c.worldRank(rank) % c.machines }
 
-// of returns a rank's number in the world.
-func (c *onMachines) of(rank int) int {
+// worldRank returns a rank's number in the world.
+func (c *onMachines) worldRank(rank int) int {
 	if c.world != nil {
 		return c.world[rank]
 	}
@@ -208,7 +208,7 @@ func (c *onMachines) Sub(name transport.Name, members []int) (transport.Comm, er
 	if members != nil {
 		world = nil
 		for _, r := range members {
-			world = append(world, c.of(r))
+			world = append(world, c.worldRank(r))
 		}
 	}
 	return &onMachines{made, c.machines, world}, err
@@ -229,7 +229,7 @@ func TestSplitShared(t *testing.T) {
 }
 
 // sharedIs says that SplitShared gives the ranks of the world that share c with me and are on my
-// machine, by falling rank: c has every so many of the n.
+// machine, by falling rank: c has each every-th of the n.
 func sharedIs(ctx context.Context, c *mpicx.Comm, me, n, machines, every int) error {
 	shared := c.SplitShared(-c.Rank()).MustGet(ctx)
 	var want []int

@@ -116,7 +116,7 @@ func TestC1Guard(t *testing.T) {
 	own := &placeError{1, 1}
 	for _, test := range []struct {
 		leave   func()
-		how     any // what goes on at rank 1
+		how     any // what continues at rank 1
 		err     error
 		message string
 	}{

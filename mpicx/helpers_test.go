@@ -88,7 +88,7 @@ func succeeds(context.Context) error { return nil }
 // returns is a program that does nothing.
 func returns(context.Context, *mpicx.Comm) error { return nil }
 
-// yield lets other goroutines run so many times.
+// yield lets other goroutines run a number of times.
 func yield(times int) {
 	for range times {
 		runtime.Gosched()
@@ -102,7 +102,7 @@ func untilError(c *mpicx.Comm) {
 	}
 }
 
-// settle lets all other ranks go on until each is blocked or done: time is fake.
+// settle lets all other ranks run until each is blocked or done: time is fake.
 func settle() { time.Sleep(time.Second) }
 
 // messagesAre says that err is the verdict of errors with these messages.
@@ -148,13 +148,13 @@ func expect(err, want error) error {
 	return nil
 }
 
-// is says whether err is an error of type E, or has one inside.
-func is[E error](err error) bool {
+// hasType says whether err is an error of type E, or has one inside.
+func hasType[E error](err error) bool {
 	_, is := errors.AsType[E](err)
 	return is
 }
 
-// caller returns the line that is so many calls above.
+// caller returns the line that is above calls up the stack.
 func caller(above int) string {
 	_, file, line, _ := runtime.Caller(above)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
@@ -162,7 +162,7 @@ func caller(above int) string {
 
 // isA says that err is an error of type E, or has one inside.
 func isA[E error](err error) error {
-	if !is[E](err) {
+	if !hasType[E](err) {
 		return fmt.Errorf("%s: got %w, expected a %v", caller(2), err, reflect.TypeFor[E]())
 	}
 	return nil

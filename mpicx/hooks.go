@@ -13,7 +13,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
 
-// A bareKeeper provides places for Waits, but reports no errors.
+// A bareKeeper provides places for Waits, but reports no errors. All Waits share one place, so it
+// serves one goroutine at a time.
 type bareKeeper struct {
 	*keeper
 	place *waiting.Place
@@ -52,13 +53,14 @@ func (i *inside) Abort(err error) {
 	if i.ulfm != nil && i.proc.dead.Load() {
 		return // it takes no further part, and no rank waits for it
 	}
+	// A goroutine rank that a test has killed takes part once more, so its peers get the error.
 	i.proc.dead.Store(false)
 	i.proc.feed(i.proc.ledger.Revive)
 	i.proc.aborted.Store(&err)
 	for _, d := range (*Comm)(i).root().first() {
 		d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
 	}
-	i.proc.watch(1)
+	i.proc.addWaiters(1) // it joins every round now, since its program may never wait again
 }
 
 // first returns the topmost communicators that the program knows: c or, if c is the pool, the
@@ -92,6 +94,7 @@ func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Fut
 	if err != nil {
 		return nil, failed[struct{}](c, err)
 	}
+	// The numbers of all exchanges are taken now, while the calls of all ranks have the same order.
 	f, end := begins[struct{}](c, name, ledger.Take)
 	b := &background{future: f, end: end, comm: c, name: name, epoch: epoch, first: c.t.Call(epoch, inBackground)}
 	for range exchanges - 1 {
@@ -116,7 +119,7 @@ func (b *background) End(err error) { b.end(struct{}{}, err) }
 // operation.
 type backgroundExchange struct {
 	*background
-	then func(error)
+	onEnd func(error)
 }
 
-func (x *backgroundExchange) Ended(err error) { x.then(x.comm.failure(x.name, err)) }
+func (x *backgroundExchange) Ended(err error) { x.onEnd(x.comm.failure(x.name, err)) }

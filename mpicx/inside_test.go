@@ -71,7 +71,7 @@ func TestFenced(t *testing.T) {
 			return nil
 		}
 		err := world.Barrier().Wait(ctx)
-		assert.True(t, is[*CommCorruptedError](err), "rank %d: %v", world.Rank(), err)
+		assert.True(t, hasType[*CommCorruptedError](err), "rank %d: %v", world.Rank(), err)
 		assert.NotErrorIs(t, err, ErrFenced, "rank %d", world.Rank())
 		world.proc.giveUp(transport.ErrFenced)
 		assert.ErrorIs(t, world.Shrink().Wait(ctx), ErrFenced, "rank %d", world.Rank())
@@ -84,7 +84,7 @@ func TestFenced(t *testing.T) {
 func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
 	var y yielder
 	leftOut := func() (n int) {
-		for y.left.Load() > 1 {
+		for y.toLeaveOut.Load() > 1 {
 			y.Yield()
 			n++
 		}
@@ -94,8 +94,8 @@ func TestYieldsAreLeftOutWhereTheyTakeLong(t *testing.T) {
 	for _, want := range []int{256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 65536} {
 		y.took(slowYield + 1)
 		require.Equal(t, want-1, leftOut(), "and one that is timed follows")
-		y.left.Add(-1)
-		require.Zero(t, y.left.Load()%timedYields)
+		y.toLeaveOut.Add(-1)
+		require.Zero(t, y.toLeaveOut.Load()%timedYields)
 	}
 	for range 9 {
 		y.took(slowYield)

@@ -43,28 +43,28 @@ func (ic *Intercomm) Union() *Comm {
 	return ic.union
 }
 
-// there panics if ic is nil, where no error can be returned.
-func (ic *Intercomm) there(call string) *Intercomm {
-	ic.Union().there(call)
+// mustExist panics if ic is nil, where no error can be returned.
+func (ic *Intercomm) mustExist(call string) *Intercomm {
+	ic.Union().mustExist(call)
 	return ic
 }
 
 // Rank is this rank's number in its own group.
-func (ic *Intercomm) Rank() int { return ic.there("Rank").union.rank - ic.own }
+func (ic *Intercomm) Rank() int { return ic.mustExist("Rank").union.rank - ic.own }
 
 // Size is the number of ranks of this rank's own group.
-func (ic *Intercomm) Size() int { return ic.there("Size").size }
+func (ic *Intercomm) Size() int { return ic.mustExist("Size").size }
 
 // RemoteSize is the number of ranks of the other group (MPI_Comm_remote_size). It may be 0 after
 // Shrink.
-func (ic *Intercomm) RemoteSize() int { return ic.there("RemoteSize").remote }
+func (ic *Intercomm) RemoteSize() int { return ic.mustExist("RemoteSize").remote }
 
 // Own returns the rank in Union of a rank of this rank's own group. [Intercomm.Remote] does so
 // for the other group.
-func (ic *Intercomm) Own(rank int) int { return translated(rank, ic.there("Own").own) }
+func (ic *Intercomm) Own(rank int) int { return translated(rank, ic.mustExist("Own").own) }
 
 // Remote returns the rank in Union of a rank of the other group.
-func (ic *Intercomm) Remote(rank int) int { return translated(rank, ic.there("Remote").other) }
+func (ic *Intercomm) Remote(rank int) int { return translated(rank, ic.mustExist("Remote").other) }
 
 // translated returns rank+by, but AnySource and ProcNull unchanged.
 func translated(rank, by int) int {
@@ -77,7 +77,7 @@ func translated(rank, by int) int {
 // Split divides ranks of Union into those of this rank's own group and those of the other
 // group, and returns them as ranks of these groups.
 func (ic *Intercomm) Split(ranks []int) (own, remote []int) {
-	ic.there("Split")
+	ic.mustExist("Split")
 	for _, r := range ranks {
 		if ic.isOwn(r) {
 			own = append(own, r-ic.own)
@@ -178,7 +178,7 @@ func InterRecv[T any](ic *Intercomm, buf []T, source, tag int) *future.Future[St
 	if bad != nil {
 		return failed[Status](ic.Union(), bad)
 	}
-	o := new(receipt[Status])
+	o := new(typedReceive[Status])
 	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
 	return o.receive(ic.union, op, ic.Remote(source), tag, func(r *transport.Request) (Status, error) {
 		s, err := ic.union.status(op, r, of.Size)

@@ -18,6 +18,7 @@ import (
 )
 
 // job is this process's part in the job of one Run or Instance.
+// Its fields do not change once its ranks run.
 type job struct {
 	sides []transport.Comm // of the communicator of all ranks, with spares: the sides of this process's ranks
 	// workers are the ranks of the world in the pool; nil: there is no pool, because there are
@@ -28,7 +29,9 @@ type job struct {
 	// start starts a fresh rank, given its rank in the pool, unless it has been started before;
 	// nil: there are no fresh ranks.
 	start func(rank int)
-	end   func() error // waits for all processes, and ends this process's part
+	// end waits for all processes, and ends this process's part. It is called once, after the
+	// program has ended at each rank: a peer may need this process to pass on its error until then.
+	end func() error
 	// foreign says that this process has no rank. There are two reasons. With the black channel
 	// it would be a spare. Or it was started later, for the fresh ranks of a Run, and this job
 	// is that of an Instance without WithRespawn.
@@ -56,6 +59,7 @@ func goroutines(o *options, ranks int) *job {
 	for _, side := range sides {
 		j.sides = append(j.sides, side)
 	}
+	// The sides of fresh ranks are made now, too: messages to such a rank wait until it is started.
 	if o.fresh() > 0 {
 		j.sides, j.later = j.sides[:ranks], j.sides[ranks:]
 		j.start = func(int) {} // an Instance starts none; Run sets its own function
@@ -99,26 +103,30 @@ func (o *options) workers(n int) (workers []int) {
 	return workers
 }
 
-// processes is this process's part in a job of processes. It begins with the first Run or Instance,
-// and can begin again after its end only if again says so. The mutex protects the other fields. A
+// processes is this process's part in the launcher's job, which all Runs and Instances share. It
+// begins with the first of them, ends with the last, and can begin again only if mayRestart says
+// so.
+//
+// The mutex protects the other fields. It is held while the processes connect and while they end. A
 // goroutine that also locks the instance, in Initialize, locks the instance first.
 var processes struct {
 	sync.Mutex
-	*node.Job
-	users int         // number of Runs and Instances that use it now
-	begun uint64      // number of uses so far; they begin in the same order at all processes
-	over  bool        // it has ended, or could not begin, and can't begin again
-	again func() bool // says, at its end, whether it may begin once more
+	*node.Job              // nil: no Run or Instance uses it
+	users      int         // number of Runs and Instances that use it now
+	begun      uint64      // number of uses so far; they begin in the same order at all processes
+	over       bool        // it has ended, or could not begin, and can't begin again
+	mayRestart func() bool // says, at its end, whether it may begin once more
 }
 
 // startJob calls beginJob, and opens a timeline if the options ask for one. A process that can't
 // write its timeline takes part in the job nevertheless, so that it can tell the others.
 func startJob(ctx context.Context, o *options, ranks int) (*job, error) {
-	unfit := o.record()
+	unfit := o.record() // before the job begins, so the timeline has the first event
 	if unfit != nil && machine.Processes() == 0 {
 		return nil, unfit
 	}
 	j, err := beginJob(ctx, o, ranks)
+	// The timeline is closed after the end of the job, or now if there is none.
 	switch {
 	case err != nil && o.recorded != nil:
 		o.recorded.Close()
@@ -186,7 +194,12 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 
 // joinJob makes this process's part in the next job. The first call also calls begin, which
 // connects the processes.
-func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func() bool, courtesy time.Duration) (*job, error) {
+//
+// The first n processes are the ranks of the world, the next ones its spares, and the processes
+// that are started later its fresh ranks. The others have no rank. Each job has a communicator of
+// its own, named by the job's number, so it receives no message of the job before. All processes
+// compute its members from the same options, without messages.
+func joinJob(o *options, begin func(node.Options) (*node.Job, error), mayRestart func() bool, courtesy time.Duration) (*job, error) {
 	l := &processes
 	l.Lock()
 	defer l.Unlock()
@@ -200,7 +213,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 			return nil, mpiError("Run", err)
 		}
 	}
-	l.again = again
+	l.mayRestart = mayRestart
 	l.users++
 	l.begun++
 	world := l.World()
@@ -208,6 +221,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	n := cmp.Or(o.chosen, began-o.set.Spares)
 	o.set.MostFresh = l.Later()
 	j := &job{workers: o.workers(max(n, 0)), end: leaveProcesses, courtesy: courtesy}
+	// The options are the same at all processes, so all find the same mistake, and none waits.
 	var err error
 	switch all := n + o.parked(); {
 	case n > began:
@@ -217,9 +231,10 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 	case o.set.Respawn && o.set.Backend == hook.ULFM && l.Later() == 0:
 		err = mpiErrorf("Run", ClassOther, "WithRespawn, and the launcher starts no processes later: expected mpicxrun -respawn, or WithSpares")
 	case world.Rank() >= began && o.fresh() == 0, o.parked() < o.set.Spares && world.Rank() >= n && world.Rank() < n+o.set.Spares:
-		j.foreign = true
+		j.foreign = true // see job.foreign
 	case world.Rank() < all, world.Rank() >= began:
-		var members []int // all
+		// nil members are all processes. There is a list only if some processes have no rank.
+		var members []int
 		if all+o.fresh() < world.Size() {
 			members = upTo(all)
 		}
@@ -233,7 +248,7 @@ func joinJob(o *options, begin func(node.Options) (*node.Job, error), again func
 		side, err = world.Sub(transport.Name{Seq: l.begun}, members)
 		j.sides, err = []transport.Comm{side}, mpiError("Run", err)
 	}
-	if err != nil {
+	if err != nil { // the use has been counted
 		return nil, errors.Join(err, endProcesses())
 	}
 	if world.Rank() == 0 {
@@ -250,14 +265,15 @@ func leaveProcesses() error {
 }
 
 // endProcesses ends one use of processes. If it was the last, it ends this process's part in the
-// job of processes. The caller holds the lock.
+// job of processes. The caller holds the lock. So a use that begins meanwhile waits, and finds out
+// whether there can be another job.
 func endProcesses() error {
 	l := &processes
 	if l.users--; l.users > 0 {
 		return nil
 	}
 	err := l.End()
-	if l.over = err != nil || !l.again(); !l.over {
+	if l.over = err != nil || !l.mayRestart(); !l.over {
 		l.Job = nil
 	}
 	return mpiError("Run", err)

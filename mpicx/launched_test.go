@@ -106,7 +106,7 @@ func TestBuffersInsideOfValues(t *testing.T) {
 	})
 }
 
-// share returns what process 0 has.
+// share returns process 0's value.
 func share[T any](t *testing.T, v T) T {
 	if processes == nil {
 		return v

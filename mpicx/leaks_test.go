@@ -47,7 +47,7 @@ func TestInterruptedCollectivesLeaveNothing(t *testing.T) {
 	}
 }
 
-// leftBehind says what there is more than before so many rounds. A leak does not go away; what is
+// leftBehind says what there is more than some rounds before. A leak does not go away; what is
 // under way, also from tests before, does.
 func leftBehind(world *mpicx.Comm, goroutines, rounds int, before, after *runtime.MemStats) error {
 	if requests, messages := world.Held(); requests+messages > 0 {
@@ -229,8 +229,7 @@ func comesOfAGuard(ctx context.Context, w *mpicx.Comm) error {
 	return isA[*mpicx.PropagatedError](err)
 }
 
-// Memory does not grow with the communicators that a job has made and closed, whatever the
-// transport.
+// Memory does not grow with the communicators that a job has made and closed.
 func TestDupAndCloseAreFlat(t *testing.T) {
 	const rounds = 1000
 	var opts []mpicx.Option

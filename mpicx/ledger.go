@@ -10,20 +10,31 @@ import (
 )
 
 // carryOut carries out an output of the rank's ledger. c is the rank's first communicator.
+//
+// feed calls it without proc.mu, so it may lock transports and channels. It gets one output at a
+// time, in the ledger's order, so a channel never sees a join before the raise that it follows. A
+// feed inside of it changes the ledger at once; the outer feed carries out what that causes.
 func (c *Comm) carryOut(o *ledger.Output) {
 	switch o.Action {
+	// A report consents to the end of the round, as a join does. Before either, the agreements of
+	// the family freeze, and their decisions go with it into the verdict (H5).
 	case ledger.Raise:
 		ownerOf(o.Comm).submit(o.Raised, freeze(o.Family))
 	case ledger.Join:
 		ownerOf(o.Comm).channel.Join(o.Round, freeze(o.Family))
+	// The channel wants the dead in ascending order; Failed has them as this rank learned of them.
 	case ledger.Lose:
 		lost := ownerOf(o.Comm)
 		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.Failed())))
+	// What some rank has decided is the result everywhere (H5). This comes before Advance, which
+	// ends the proposals that are left with the error.
 	case ledger.Complete:
 		for _, d := range o.Family {
 			ownerOf(d).ulfm.Complete(o.Error.Verdict.Settled)
 		}
 		c.proc.feed(o.Comm.Settled)
+	// All of the family begin a new epoch (D1). The program is told of the error only after Moved:
+	// until then a buffer of an operation that has ended may be in use (P4).
 	case ledger.Advance:
 		for i, d := range o.Family {
 			ownerOf(d).advance(o.Generation, o.Error.Face, o.Frozen[i], o.Lost != nil && o.Lost[i])
@@ -35,20 +46,27 @@ func (c *Comm) carryOut(o *ledger.Output) {
 			}
 			c.proc.feed(moved)
 		})
+	// If a round of an ancestor is joined here, the first message that the new channel hears must
+	// not decide an agreement (H5). So it freezes before it listens.
 	case ledger.Open:
 		if o.Frozen[0] {
 			freeze(o.Family)
 		}
 		ownerOf(o.Comm).startListening()
+	// The cause tells a Wait in this context that an error is arriving, which it has to report
+	// instead of the cancellation (P8).
 	case ledger.Interrupt:
 		s := o.Scope.Owner.(*scope)
 		s.end(&arriving{s})
+	// This rank has joined a round whose verdict its TryAll will return, or has given the TryAll
+	// up. So it votes no.
 	case ledger.Withdraw:
 		o.Vote.Owner.(interface{ start(yes bool) }).start(false)
 	case ledger.Resume:
 		ownerOf(o.Comm).resume()
 	case ledger.Forget:
 		ownerOf(o.Comm).forget()
+	// The rank dies for its peers if they can't be told why it has ended (stageFailed).
 	case ledger.Leave:
 		c.t.Leave(c.proc.stage.Load() == stageFailed)
 	case ledger.Tell:
@@ -94,7 +112,8 @@ func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 	c.t.Advance(generation, err)
 }
 
-// submit gives the error channel a report of this rank.
+// submit gives the error channel a report of this rank. If the rank's program ends with the error,
+// the verdict counts the rank among the dead, so repairs after it do not wait for the rank.
 func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.ulfm != nil && r.Leaving {
 		c.ulfm.Unwind(r.Data, settled)
@@ -134,7 +153,9 @@ func quiesce(family []*ledger.Comm, then func()) {
 }
 
 // giveUp corrupts c and all communicators derived from it at this rank alone: the transport has
-// failed, so no peer can be told.
+// failed, so no peer can be told. The error has no Verdict, because no round has ended with it.
+// Agreements, and the wait of a parked rank, end with it here, because no decision and no
+// invitation can come any more (P1).
 func (c *Comm) giveUp(cause error) {
 	err := &CommCorruptedError{Failures: c.brokenBy(cause), verdict: verdict{causes: mpiError("Wait", cause)}}
 	c.proc.feed(func() {

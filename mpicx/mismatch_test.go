@@ -27,7 +27,7 @@ type wrong struct {
 	number       int // of the call
 }
 
-// wrongs are the pairs of calls that differ, or every so many of them.
+// wrongs are the pairs of calls that differ, and of these each every-th.
 func wrongs(zero, others []callee, every int) (all []*wrong) {
 	k := 0
 	for z, o := range product(zero, others) {
@@ -144,8 +144,7 @@ func TestMismatchAtTheEndOfTheProgram(t *testing.T) {
 	})
 }
 
-// Counts that differ between ranks are an error, even if neither their sums nor each rank's own
-// count differ.
+// Counts that differ between ranks are an error, even if their sums are equal.
 func TestCountsDiffer(t *testing.T) {
 	for _, algorithm := range []string{"", "tree", "star", "direct"} {
 		t.Run("goroutines, "+algorithm, func(t *testing.T) {
@@ -318,7 +317,7 @@ func TestStructsOfAnotherSize(t *testing.T) {
 	})
 }
 
-// afresh makes a grid for what is wrong, once all ranks have been told of what was so before.
+// afresh makes a grid for the next mismatch, once all ranks have been told of the one before.
 func afresh(ctx context.Context, world *mpicx.Comm) (p place, err error) {
 	for {
 		err = world.TryAll(ctx, func(ctx context.Context) (err error) {
@@ -383,7 +382,7 @@ func TestMismatchAndSignal(t *testing.T) {
 	})
 }
 
-// A rank that has waited in vain for a collective operation may go on to an Agree, in which the
+// A rank that has waited in vain for a collective operation may then call Agree, in which the
 // others are, however long they have waited: that is no mismatch, as all of them may come to the
 // operation later.
 func TestAgreeAfterPatience(t *testing.T) {

@@ -74,7 +74,7 @@ func mpiErrorf(op string, class Class, format string, args ...any) *MPIError {
 // mpiError returns err as an operation's error: verdicts as they are, and
 // everything else as an *MPIError.
 func mpiError(op string, err error) error {
-	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || is[*MPIError](err) || is[*future.Panicked](err) || is[*ProcFailedError](err) || is[*SpareError](err) {
+	if err == nil || err == ErrRevoked || waiting.IsCommon(err) || hasType[*MPIError](err) || hasType[*future.Panicked](err) || hasType[*ProcFailedError](err) || hasType[*SpareError](err) {
 		return ofOperation(op, err)
 	}
 	class := ClassOther
@@ -127,13 +127,13 @@ func jobOver(op, comm string) error {
 	return mpiErrorf(op, ClassComm, "the job of %s is over, expected a call before Run has returned or Finalize is called", comm)
 }
 
-// unsupported returns the error of an operation that only the ULFM backend has, on a communicator
-// with the error of, or nil. It does not wrap that: a program that repeats a repair after it would
-// do so for ever.
-func unsupported(op string, of error) *MPIError {
+// unsupported returns the error of an operation that only the ULFM backend has. broken is the error
+// that the communicator has, or nil. The text quotes it, but the error does not wrap it: a program
+// that repairs its communicator after such an error would repeat this forever.
+func unsupported(op string, broken error) *MPIError {
 	e := mpiErrorf(op, ClassUnsupported, "it needs -tags ulfm, this program has the black channel")
-	if of != nil {
-		e.Text += ": " + of.Error()
+	if broken != nil {
+		e.Text += ": " + broken.Error()
 	}
 	e.err = errors.ErrUnsupported
 	return e

@@ -25,7 +25,7 @@ type Message struct {
 // a message before they receive it. [Probe] leaves the message, so another goroutine may
 // receive it first.
 func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
-	o := new(receipt[*Message])
+	o := new(typedReceive[*Message])
 	o.request.Kind = transport.Mprobing
 	return o.receive(c, "Mprobe", source, tag, func(r *transport.Request) (*Message, error) {
 		s := r.Status
@@ -37,34 +37,34 @@ func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 func Mrecv[T any](m *Message, buf []T) *future.Future[Status] {
 	const op = "Mrecv"
 	of := element.TypeOf[T]()
-	o := new(receipt[Status])
+	o := new(typedReceive[Status])
 	o.request.Buf = element.Bytes(buf)
-	return o.redeem(m, op, of, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
+	return o.receiveTaken(m, op, of, func(r *transport.Request) (Status, error) { return o.comm.status(op, r, of.Size) })
 }
 
 // MrecvSlice receives the message into a new slice, as RecvSlice does.
 func MrecvSlice[T any](m *Message) *future.Future[[]T] {
 	const op = "MrecvSlice"
 	of := element.TypeOf[T]()
-	var room room[T]
-	o := new(receipt[[]T])
-	o.request.Alloc = room.alloc
-	return o.redeem(m, op, of, func(r *transport.Request) ([]T, error) {
+	var dest destination[T]
+	o := new(typedReceive[[]T])
+	o.request.Alloc = dest.alloc
+	return o.receiveTaken(m, op, of, func(r *transport.Request) ([]T, error) {
 		_, err := o.comm.status(op, r, of.Size)
-		return room.slice, err
+		return dest.slice, err
 	})
 }
 
 // MrecvValue receives the value that SendValue sent, as RecvValue does.
 func MrecvValue[T any](m *Message) *future.Future[T] {
 	const op = "MrecvValue"
-	o := new(receipt[T])
+	o := new(typedReceive[T])
 	o.request.Take = true
-	return o.redeem(m, op, element.Value, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
+	return o.receiveTaken(m, op, element.Value, func(r *transport.Request) (T, error) { return valueOf[T](op, r) })
 }
 
-// redeem receives m as elements of the given type.
-func (o *receipt[T]) redeem(m *Message, name string, of *element.Type, result func(*transport.Request) (T, error)) *future.Future[T] {
+// receiveTaken receives m, which Mprobe has taken, as elements of the given type.
+func (o *typedReceive[T]) receiveTaken(m *Message, name string, of *element.Type, result func(*transport.Request) (T, error)) *future.Future[T] {
 	if m == nil {
 		return future.Failed[T](mpiErrorf(name, ClassOther, "nil message, expected one that Mprobe has taken"))
 	}

@@ -89,7 +89,7 @@ func TestGraph(t *testing.T) {
 	}
 }
 
-// An edge that only one of its ranks has declared is an error at all ranks, which can go on.
+// An edge that only one of its ranks has declared is an error at all ranks, which can continue.
 func TestGraphDiffers(t *testing.T) {
 	oneProcess(t)
 	// A rank, and how often it names its neighbours in the ring as a source and as a destination.
@@ -206,7 +206,7 @@ func checkHalo(ctx context.Context, s shape, g *mpicx.Cart, width int, corners b
 	h := mpicx.NewHalo[cell](g, cells, width, corners).MustGet(ctx)
 	block := make([]cell, h.Len())
 	at := make([]int, len(cells))
-	// places goes through the block. A cell is a ghost in so many dimensions.
+	// places goes through the block. A cell is a ghost in ghosts of its dimensions.
 	places := func(yield func(ghosts int, have *cell) bool) {
 		for k := range block {
 			ghosts := 0

@@ -46,13 +46,13 @@ func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 	return err
 }
 
-// callFailed records in leaks that a collective operation ends with err. It does so if the cause is
-// the operation itself (see isOthers), or if other ranks have not made the call.
+// callFailed records in leaks that a collective operation ends with err, if the cause is the
+// operation itself (see isOthers), or other ranks have not made the call.
 func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return
 	}
-	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: is[*transport.LeftError](err) || is[*transport.MismatchError](err)}
+	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: hasType[*transport.LeftError](err) || hasType[*transport.MismatchError](err)}
 	if gone := c.missingIn(err); len(gone) > 0 {
 		f.Err, f.Unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone), err: err}, true
 	}

@@ -25,7 +25,7 @@ var printing sync.Mutex
 // is a pipe, as under mpirun, short lines of several processes stay whole too. For lines in
 // rank order take [Comm.Fprintf].
 func (c *Comm) Output(w io.Writer) io.WriteCloser {
-	c.there("Output")
+	c.mustExist("Output")
 	return label.New(c.rank, w, &printing)
 }
 

@@ -70,19 +70,19 @@ func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, S
 	if of.Unfit != nil {
 		return failed[V](c, mpiError(op, of.Unfit))
 	}
-	var room room[T]
-	o := new(receipt[V])
-	o.request.Alloc, o.request.Signature = room.alloc, of.Signature
+	var dest destination[T]
+	o := new(typedReceive[V])
+	o.request.Alloc, o.request.Signature = dest.alloc, of.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
 		s, err := c.status(op, r, of.Size)
-		return result(room.slice, s), err
+		return result(dest.slice, s), err
 	})
 }
 
-// A room is the destination of a message of any length.
-type room[T any] struct{ slice []T }
+// A destination allocates the slice for a message when its length is known.
+type destination[T any] struct{ slice []T }
 
-func (m *room[T]) alloc(n int) []byte {
+func (m *destination[T]) alloc(n int) []byte {
 	m.slice = make([]T, (n+element.Size[T]()-1)/element.Size[T]())
 	return element.Bytes(m.slice)
 }
@@ -156,8 +156,8 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) (rece
 	return received
 }
 
-// A receipt is a receive, or an Mprobe, whose result is made of the message.
-type receipt[T any] struct {
+// A typedReceive is a receive, or an Mprobe, whose result is made of the message.
+type typedReceive[T any] struct {
 	future.Promise[T]
 	comm    *Comm
 	request transport.Request
@@ -165,7 +165,7 @@ type receipt[T any] struct {
 	result  func(*transport.Request) (T, error)
 }
 
-func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
+func (o *typedReceive[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](name)
 	}
@@ -180,7 +180,7 @@ func (o *receipt[T]) receive(c *Comm, name string, source, tag int, result func(
 }
 
 // Completed ends the operation.
-func (o *receipt[T]) Completed(r *transport.Request) {
+func (o *typedReceive[T]) Completed(r *transport.Request) {
 	if r.Err != nil {
 		o.Complete(*new(T), o.comm.failure(o.name, r.Err))
 		return
@@ -190,11 +190,11 @@ func (o *receipt[T]) Completed(r *transport.Request) {
 	o.Complete(v, err)
 }
 
-func (o *receipt[T]) Operation() string   { return o.name }
-func (o *receipt[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
-func (o *receipt[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
-func (o *receipt[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
-func (o *receipt[T]) cancelling()         {}
+func (o *typedReceive[T]) Operation() string   { return o.name }
+func (o *typedReceive[T]) cell() *waiting.Cell { return waiting.Of(o.Future()) }
+func (o *typedReceive[T]) Awaited() bool       { return needsPeer(&o.request) || o.cell().Awaited() }
+func (o *typedReceive[T]) Acknowledged() bool  { return o.comm.othersAcknowledged() }
+func (o *typedReceive[T]) cancelling()         {}
 
 // idleReceives are receiveOps for reuse.
 var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
@@ -319,7 +319,7 @@ func (c *Comm) status(op string, r *transport.Request, size int) (Status, error)
 // fits returns the error of a receive or probe whose message has another signature that does not
 // fit.
 func fits(op string, r *transport.Request) error {
-	if r.Kind == transport.Sending || r.Err != nil && !is[*transport.TruncateError](r.Err) {
+	if r.Kind == transport.Sending || r.Err != nil && !hasType[*transport.TruncateError](r.Err) {
 		return nil
 	}
 	if s := &r.Status; !r.Signature.Fits(s.Signature) {

@@ -164,8 +164,7 @@ func TestMrecv(t *testing.T) {
 	})
 }
 
-// Revoke ends pending operations, messages that were taken and not received, and operations that
-// begin later.
+// Revoke ends operations that are pending or begin later, and messages that were taken.
 func TestPointToPointRevoked(t *testing.T) {
 	mortal(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		peer := 1 - world.Rank()

@@ -96,13 +96,13 @@ func newProc(t transport.Comm, o *options) *proc {
 }
 
 // wrong returns the errors of this rank's own operations that no Wait has reported, or nil. It
-// leaves out the failure of a send to a rank that has returned, because that depends on which of
-// the two ranks was faster, and failures on a communicator that has an error. In tests it also
-// leaves out operations that are not collective: mpicxtest reports those when all ranks have
-// returned. Calls that the peers have not made are always included.
+// leaves out failures on a communicator that has an error, and the failure of a send to a rank that
+// has returned, which depends on which of the two ranks was faster. In tests it also leaves out
+// operations that are not collective: mpicxtest reports those when all ranks have returned. Calls
+// that the peers have not made are always included.
 func (p *proc) wrong() error {
 	return p.leaks.Wrong(func(f observe.FailedFuture) bool {
-		return f.Unmet || !is[*transport.LeftError](f.Err) && !p.hasErrors(f.Comm) && (f.Call || !p.keeps)
+		return f.Unmet || !hasType[*transport.LeftError](f.Err) && !p.hasErrors(f.Comm) && (f.Call || !p.keeps)
 	})
 }
 
@@ -184,9 +184,9 @@ func (c closed) Woken() bool {
 func (c closed) Sleep() <-chan struct{} { return c }
 func (c closed) Rise()                  {}
 
-// watch adds n to the number of goroutines that wait for something other than a place. While
+// addWaiters adds n to the number of goroutines that wait for something other than a place. While
 // there are any, the rank joins every round that it learns of.
-func (p *proc) watch(n int) {
+func (p *proc) addWaiters(n int) {
 	if p.ledger.Watch(n) {
 		p.feed(p.ledger.Answer)
 	}
@@ -322,10 +322,10 @@ func (s *slab[T]) get() *T {
 // goroutines keep the cores busy, so that yields are slow, the yielder leaves yields out: 256 after
 // the first slow yield, and twice as many after each further one, up to 65536.
 type yielder struct {
-	// left is the number of yields that are still to be left out. Each call of yield lowers it
-	// by one; below 0, it is minus the number of yields since the last one that was left out.
-	left    atomic.Int32
-	leftOut atomic.Int32 // how many yields the last slow one has had left out; each fast one halves it
+	// toLeaveOut is the number of yields that are still to be left out. Each call of yield lowers
+	// it by one; below 0, it is minus the number of yields since the last one that was left out.
+	toLeaveOut atomic.Int32
+	leftOut    atomic.Int32 // how many yields the last slow one has had left out; each fast one halves it
 }
 
 const (
@@ -337,7 +337,7 @@ var start = time.Now()
 
 // Yield lets other goroutines run, unless that takes long.
 func (y *yielder) Yield() {
-	switch left := y.left.Add(-1); {
+	switch left := y.toLeaveOut.Add(-1); {
 	case left > 0:
 	case left%timedYields != 0:
 		runtime.Gosched()
@@ -356,7 +356,7 @@ func (y *yielder) took(d time.Duration) {
 	}
 	out := min(max(2*y.leftOut.Load(), 1<<8), 1<<16)
 	y.leftOut.Store(out)
-	y.left.Store(out)
+	y.toLeaveOut.Store(out)
 }
 
 // prompt predicts whether the program waits for a receive as soon as it has begun it, and whether

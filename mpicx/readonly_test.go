@@ -16,7 +16,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
-// memory returns n parts of so many pages. A write to a part that is read-only ends the test by
+// memory returns n parts of equal length. A write to a part that is read-only ends the test by
 // SIGSEGV, but a copy of memory onto itself does not. The race detector finds that, in memory of
 // Go's own.
 func memory(t *testing.T, n, pages int, readOnly func(part int) bool) []int {

@@ -16,8 +16,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Agree completes at all living ranks with the same value: the bitwise AND of the flags of those
-// that contributed (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
+// Agree completes at all living ranks with the same value: the bitwise AND of the flags of all
+// contributors (MPI_Comm_agree). It also works on a communicator that is revoked or corrupted.
 // If a rank has died, Agree ends with the same *ProcFailedError at all ranks, whose Flag is the
 // value, unless all living ranks had acknowledged the death. Under ErrorsPropagate, on a
 // communicator that was not broken, it ends with a *CommCorruptedError instead. [Comm.AgreeFailed]
@@ -42,7 +42,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 		r.end(d.Flag, nil)
 	case c.propagates() && !r.broken:
 		if c.afterCorruption(func() { r.fail(c.untold()) }) {
-			c.lose() // ranks that the decision has not reached then end with the same error
+			c.raiseDeath() // ranks that the decision has not reached then end with the same error
 		} else {
 			r.fail(c.untold())
 		}
@@ -145,7 +145,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 	c.proc.exitIfDead()
 	c.notInReduction("begins", proposal.Call.String())
 	f, end := begins[T](c, proposal.Call.String(), ledger.TakeToRepair)
-	r := &repairing[T]{comm: c, proposal: proposal, end: end, then: then}
+	r := &repairing[T]{comm: c, proposal: proposal, end: end, onDecision: then}
 	switch proposal.Call {
 	case errchan.Agree:
 		r.proposal.Acked = c.acknowledged()
@@ -162,19 +162,19 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 
 // repairing is a repair that is not done.
 type repairing[T any] struct {
-	comm     *Comm
-	proposal errchan.Proposal
-	broken   bool // the communicator was broken when the repair began
-	id       errchan.Agreement
-	call     uint64 // of a Replace whose decision is not known: its number among the rank's calls
-	end      func(T, error)
-	then     func(*repairing[T], *errchan.Decision)
+	comm       *Comm
+	proposal   errchan.Proposal
+	broken     bool // the communicator was broken when the repair began
+	id         errchan.Agreement
+	call       uint64 // of a Replace whose decision is not known: its number among the rank's calls
+	end        func(T, error)
+	onDecision func(*repairing[T], *errchan.Decision)
 }
 
 func (r *repairing[T]) start() {
 	c := r.comm
 	epoch := c.t.Epoch() // before the check, as in begin
-	if err := c.untold(); err != nil && (!isBroken(err) || !c.knows()) {
+	if err := c.untold(); err != nil && (!meansBroken(err) || !c.knows()) {
 		r.fail(ofOperation(r.proposal.Call.String(), err))
 		return
 	}
@@ -223,7 +223,7 @@ func (r *repairing[T]) decided(d *errchan.Decision, err error) {
 		r.fail(err)
 		return
 	}
-	r.then(r, d)
+	r.onDecision(r, d)
 }
 
 func (r *repairing[T]) fail(err error) {

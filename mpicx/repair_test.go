@@ -168,11 +168,11 @@ func TestAgreeMeetsAgreeFailed(t *testing.T) {
 
 // An agreePlan is a round of TestAgreeEndsAlike with four ranks.
 type agreePlan struct {
-	fails    int    // a rank
-	pauses   [4]int // before Agree
-	then     int    // pauses of that rank after it; negative: it does not call Agree
-	c, raise bool   // on the child instead of its parent: Agree, the error
-	test     bool   // the rank that fails calls Test
+	fails       int    // a rank
+	pauses      [4]int // before Agree
+	pausesAfter int    // pauses of that rank after it; negative: it does not call Agree
+	c, raise    bool   // on the child instead of its parent: Agree, the error
+	test        bool   // the rank that fails calls Test
 }
 
 // H5: an error that comes while an Agree is pending ends it with the result at all ranks, or with
@@ -186,7 +186,7 @@ func TestAgreeEndsAlike(t *testing.T) {
 	rnd := seeded(t)
 	plans, ends := make([]agreePlan, rounds), make([][4]string, rounds)
 	for i := range plans {
-		p := agreePlan{fails: rnd.IntN(4), then: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
+		p := agreePlan{fails: rnd.IntN(4), pausesAfter: rnd.IntN(30) - 1, c: rnd.IntN(3) > 0, test: rnd.IntN(2) > 0}
 		p.raise = p.c && rnd.IntN(2) > 0
 		for r := range p.pauses {
 			p.pauses[r] = rnd.IntN(10)
@@ -216,7 +216,7 @@ func (p agreePlan) play(ctx context.Context, flag, me int, c, on *mpicx.Comm) st
 	var agreed *future.Future[int]
 	err := on.Try(ctx, func(ctx context.Context) error {
 		yield(p.pauses[me])
-		if me == p.fails && p.then < 0 {
+		if me == p.fails && p.pausesAfter < 0 {
 			return failed
 		}
 		agreed = c.Agree(flag)
@@ -224,7 +224,7 @@ func (p agreePlan) play(ctx context.Context, flag, me int, c, on *mpicx.Comm) st
 			_ = agreed.Wait(ctx)
 			return on.Barrier().Wait(ctx)
 		}
-		for range p.then {
+		for range p.pausesAfter {
 			runtime.Gosched()
 			if p.test {
 				_, _ = agreed.Test()

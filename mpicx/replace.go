@@ -54,14 +54,14 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 // Replaced returns the ranks that Replace brought into the communicator. These ranks have none of
 // the data of the others. It is nil if Replace did not make the communicator.
 func (c *Comm) Replaced() []int {
-	c.there("Replaced")
+	c.mustExist("Replaced")
 	return slices.Clone(c.replaced)
 }
 
 // Incarnation is how often the place of this rank has been taken over since the job began. It
 // is 0 for a process that was there from the start.
 func (c *Comm) Incarnation() int {
-	c.there("Incarnation")
+	c.mustExist("Incarnation")
 	return c.root().lineage.membership().Incarnation(c.proc.rank)
 }
 
@@ -72,6 +72,8 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	var made *Comm
 	switch {
 	case err != nil:
+	// The rescues are invited before this rank makes its side, and even if it can't make one: every
+	// member that has the decision invites them, so no death can prevent it (package rescue).
 	case l.pool != nil:
 		l.adopt(next)
 		made, err = l.join(next)
@@ -108,7 +110,8 @@ func (l *lineage) membership() *rescue.Membership { return locked(&l.mu, l.rescu
 // last returns the newest communicator.
 func (l *lineage) last() *Comm { return locked(&l.mu, func() *Comm { return l.newest }) }
 
-// succeed makes c, which has the newest membership, the newest communicator.
+// succeed makes c, which has the newest membership, the newest communicator. Replace refuses any
+// with an older membership.
 func (l *lineage) succeed(c *Comm) {
 	c.number = l.membership().Number
 	l.mu.Lock()
@@ -229,7 +232,9 @@ func (l *lineage) listen() (err error) {
 	return mpiError("Run", err)
 }
 
-// feed gives the rank's machine an input, and carries out what follows.
+// feed gives the rank's machine an input, and carries out what follows. It does so without mu:
+// decided makes a communicator, which feeds the machine again if the transport has failed, and Poke
+// may call Next, which locks mu.
 func (l *lineage) feed(input func(*rescue.Machine) *rescue.Fate) {
 	l.mu.Lock()
 	fate := input(l.rescue)

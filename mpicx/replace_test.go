@@ -53,8 +53,7 @@ func TestReplace(t *testing.T) {
 	require.EqualValues(t, 2*5, begun.Load())
 }
 
-// R2: survivors keep their ranks, and the spares, lowest first, get those of the dead, lowest
-// first.
+// R2: survivors keep their ranks; the lowest spare gets the lowest rank of a dead one, and so on.
 func TestReplaceInOrder(t *testing.T) {
 	dir, dead := t.TempDir(), []int{1, 3}
 	require.NoError(t, runWith(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
@@ -165,7 +164,7 @@ func TestReplaceRefused(t *testing.T) {
 	}))
 }
 
-// recovering is a program that goes on at full strength as long as there are spares, and then
+// recovering is a program that continues at full strength as long as there are spares, and then
 // with those that are left. It is done when all members have said so.
 func recovering(ctx context.Context, c *mpicx.Comm) error {
 	for {
@@ -184,7 +183,7 @@ func recovering(ctx context.Context, c *mpicx.Comm) error {
 			return fmt.Errorf("got %w", err)
 		}
 		next, err := c.Replace().Get(ctx)
-		if is[*mpicx.SpareError](err) {
+		if hasType[*mpicx.SpareError](err) {
 			next, err = c.Shrink().Get(ctx)
 		}
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 // What becomes of operations that need ranks whose functions have returned. With the black channel
 // the operation ends with an *MPIError that says so. With the ULFM backend they are dead for it.
 
-// onBackends runs a program with each of the backends. Where a rank would wait for ever
+// onBackends runs a program with each of the backends. Where a rank would wait forever
 // the bubble says so.
 func onBackends(t *testing.T, n int, program func(ctx context.Context, backend string, world *mpicx.Comm) error) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
@@ -242,7 +242,7 @@ func TestReceiveFromAnybodyWhenAllHaveDied(t *testing.T) {
 	}
 }
 
-// someDie has so many of the other ranks die and the rest return, while rank 0 waits.
+// someDie has this number of the other ranks die, and the rest return, while rank 0 waits.
 func someDie(ctx context.Context, world *mpicx.Comm, o operation, wait func(context.Context, future.Waiter) error, died int, onDup bool) error {
 	world.SetErrhandler(mpicx.ErrorsReturn)
 	c, me := world, world.Rank()

@@ -21,10 +21,10 @@ import (
 // (MPI_Init, MPI_COMM_WORLD, MPI_Finalize). It returns when fn has returned at all ranks, and the
 // collective operations that they have begun have ended: nil, or the errors of the ranks that
 // failed. A panic becomes a *PanicError, and runtime.Goexit becomes ErrGoexit. A rank whose fn
-// returns nil fails nevertheless if one of its operations has ended with an *MPIError that nobody
-// has waited for, such as that of a Send to a rank which does not exist, or of a collective call
-// that differs from a peer's or that a peer has never made, or with the panic of a reduction's
-// function. What an error of the communicator has followed does not count.
+// returns nil fails nevertheless if one of its operations has failed, and nobody has waited for it:
+// with the panic of a reduction's function, or with an *MPIError, such as that of a Send to a rank
+// which does not exist, or of a collective call that differs from a peer's, or that a peer never
+// makes. A failure that an error of the communicator has followed does not count.
 //
 // Without a launcher the ranks are goroutines of this process. Run may then be called often, and
 // from several goroutines.
@@ -62,9 +62,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if err != nil {
 		return err
 	}
-	errs := make(map[int]error)
-	roots := make(map[*Comm]int)
-	var mu sync.Mutex
+	var mu sync.Mutex            // protects errs and roots while ranks run
+	errs := make(map[int]error)  // by the rank in the world, or in the pool if it has had no place there
+	roots := make(map[*Comm]int) // the same number, by the rank's first communicator
 	reporter := report(ctx, o)
 	run := func(t transport.Comm) {
 		root, err := newRoot(t, o, j)
@@ -89,18 +89,18 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			root.runRank(ctx, fn, &rank, &err)
 		}
 	}
-	crew := newCrew(len(j.sides))
+	ranks := newRankGroup(len(j.sides))
 	if j.later != nil {
 		j.start = func(rank int) {
-			if i := rank - len(j.sides); crew.admit(rank) {
-				go crew.work(func() { run(j.later[i]) })
+			if i := rank - len(j.sides); ranks.admit(rank) {
+				go ranks.work(func() { run(j.later[i]) })
 			}
 		}
 	}
 	for _, t := range j.sides {
-		go crew.work(func() { run(t) })
+		go ranks.work(func() { run(t) })
 	}
-	<-crew.done
+	<-ranks.done
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for root, rank := range roots {
@@ -109,6 +109,8 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			}
 		}
 	}
+	// The messages of goroutine ranks have all come. So their mismatches are known, and what they
+	// have left behind, which finish ends.
 	differ(false)
 	if o.set.Left != nil && len(errs) == 0 {
 		for root, rank := range roots {
@@ -127,14 +129,19 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	err = &ranksError{errs}
-	if is[*CommCorruptedError](err) {
+	// The process whose own error this is has to exit first: see job.courtesy.
+	if hasType[*CommCorruptedError](err) {
 		time.Sleep(j.courtesy)
 	}
 	return err
 }
 
 // newRoot makes the first communicator of a rank: the world or, if there are spares or fresh ranks,
-// the pool.
+// the pool. The pool is under ErrorsReturn, so no death corrupts it: Replace still has to work
+// there.
+//
+// From open on, other goroutines call into the rank, for messages that have arrived. So what they
+// read is set before.
 func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	p := newProc(t, o)
 	if o.set.Wrap != nil {
@@ -188,7 +195,7 @@ func (c *Comm) started() {
 func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
-		if *err == errUnwinding {
+		if *err == errUnwinding { // by Goexit: Catch has made an error of a panic
 			*err = c.proc.whyGoexit()
 		}
 		*err = ofRank(*err, *rank)
@@ -213,13 +220,17 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // settle waits until the program's pending collective calls have ended. The program has returned
 // nil. c is the rank's first communicator. If an operation of the rank has failed and no Wait has
 // reported that, settle returns the error at once, because a rank that fails waits for nobody (C1).
+//
+// Peers may need this rank in a call that it has begun, so it leaves only when these have ended
+// (H9). Until then it joins every round, as a rank does that waits (P2, D2).
 func (c *Comm) settle(ctx context.Context) error {
 	p := c.proc
-	p.leaks.End()
+	p.leaks.End() // from now on only failures of collective calls count
 	p.stage.Store(stageReturned)
-	p.watch(1) // it takes part in errors
-	defer p.watch(-1)
+	p.addWaiters(1) // it takes part in errors
+	defer p.addWaiters(-1)
 	for c.t.Look(); ; {
+		// The channel is taken before the check, so a change after the check closes it.
 		p.mu.Lock()
 		changed := p.nextChange()
 		p.mu.Unlock()
@@ -253,7 +264,8 @@ func (c *Comm) refuse(err error) {
 }
 
 // leave tells the peers that the rank's program has ended. If err is not nil, they get it as a
-// corruption.
+// corruption (C1) of those communicators that can still have one. If there are none, as under
+// ErrorsReturn, the rank counts as dead, so no peer waits for it.
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
@@ -272,12 +284,13 @@ func (c *Comm) end(failed bool) {
 			d.leaveMessages()
 		}
 	}
+	// Parked ranks that wait for an invitation of this rank learn that none will come.
 	c.lineage.feed(func(m *rescue.Machine) *rescue.Fate {
 		m.Leave()
 		return nil
 	})
-	p.feed(p.ledger.Leave)
-	p.feed(p.ledger.Go)
+	p.feed(p.ledger.Leave)         // joins every round from now on
+	p.feed(p.ledger.Go)            // the process may end once all that the rank has raised is resolved
 	for _, d := range c.family() { // now, so that peers find that this rank has returned
 		d.channel.Leave()
 	}
@@ -287,7 +300,7 @@ func (c *Comm) end(failed bool) {
 // an error. Pending operations end too, because no peer answers any more.
 func (c *Comm) finish() {
 	p := c.proc
-	p.stage.Store(stageOver)
+	p.stage.Store(stageOver) // before operations end, so what begins because of that is refused
 	p.feed(func() { p.ledger.End(p.driver == nil) })
 	if p.driver != nil { // peers in other processes may still receive what this rank sent
 		p.driver.OnFailure(nil)
@@ -302,9 +315,9 @@ func (c *Comm) finish() {
 	}
 }
 
-// A crew counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
+// A rankGroup counts the goroutines that run the ranks of one Run. Ranks can be added as long as at
 // least one goroutine works.
-type crew struct {
+type rankGroup struct {
 	done chan struct{} // closed when working becomes 0
 
 	mu      sync.Mutex   // protects the following fields
@@ -312,9 +325,9 @@ type crew struct {
 	later   map[int]bool // the ranks that admit has added
 }
 
-// newCrew returns a crew of n ranks. The caller calls work once for each of them.
-func newCrew(n int) *crew {
-	w := &crew{done: make(chan struct{}), working: n, later: make(map[int]bool)}
+// newRankGroup returns a group of n ranks. The caller calls work once for each of them.
+func newRankGroup(n int) *rankGroup {
+	w := &rankGroup{done: make(chan struct{}), working: n, later: make(map[int]bool)}
 	if n == 0 {
 		close(w.done)
 	}
@@ -323,7 +336,7 @@ func newCrew(n int) *crew {
 
 // admit adds a rank, for which the caller then calls work. It returns false, and adds nothing, if
 // the rank was added before, or if all ranks have ended.
-func (w *crew) admit(rank int) bool {
+func (w *rankGroup) admit(rank int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.working == 0 || w.later[rank] {
@@ -335,7 +348,7 @@ func (w *crew) admit(rank int) bool {
 }
 
 // work calls run, which runs one rank, and notes its end.
-func (w *crew) work(run func()) {
+func (w *rankGroup) work(run func()) {
 	defer func() { // runtime.Goexit gets here too
 		w.mu.Lock()
 		defer w.mu.Unlock()

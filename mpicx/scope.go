@@ -124,7 +124,7 @@ func (s *scope) leave(op string, err error) error {
 				}
 				f.path = encodePath(s.entry.Path())
 				if has := c.verdictIn(own); has != nil && has.IsPast(&c.ledger) {
-					f.again = has.Verdict.Round + 1
+					f.returnedIn = has.Verdict.Round + 1
 				}
 				sent = c.ledger.Raise(&ledger.Raised{Cause: traced(own), Data: f.encode()})
 			}

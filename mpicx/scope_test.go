@@ -45,8 +45,8 @@ func TestADeadlineInsideOfAnInterruptedTry(t *testing.T) {
 }
 
 // Try on a communicator of which nobody can be told any more does not lose the error
-// that its function ended with: a Try around it, on the communicator of that error, has what all
-// its ranks have.
+// that its function ended with: a Try around it, on the communicator of that error, ends
+// alike at all its ranks.
 func TestTryOnARevokedCommunicatorKeepsTheError(t *testing.T) {
 	oneProcess(t)
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

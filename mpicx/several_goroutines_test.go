@@ -128,7 +128,7 @@ var severalBodies = map[string]func(s *several, ctx context.Context, round int, 
 	},
 }
 
-func isTold(err error) bool { return is[*mpicx.PropagatedError](err) }
+func isTold(err error) bool { return hasType[*mpicx.PropagatedError](err) }
 
 // untold returns an error if err is not one that all ranks have.
 func (s *several) untold(err error) error {

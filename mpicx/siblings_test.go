@@ -99,7 +99,7 @@ func TestRepairInAnEndedContext(t *testing.T) {
 }
 
 // An error ends the context of a Try inside of one whose own has ended, and was told: the
-// Waits that go on there hear of it.
+// Waits that are pending there hear of it.
 func TestErrorsInsideOfAnEndedContext(t *testing.T) {
 	// early: b's Try begins before the error of a.
 	for early, use := range product([]bool{false, true}, []string{"waits", "in another Try on a", "late"}) {
@@ -177,7 +177,7 @@ func TestRevokeAroundAWait(t *testing.T) {
 }
 
 // An error of the world that a TryAll inside has dealt with ends the context of the Try around it
-// on what is derived, in vain: Waits and scopes go on in it.
+// on what is derived, in vain: Waits and scopes continue in it.
 func TestTryAllInAnEndedContext(t *testing.T) {
 	inBubble(t, 2, func(ctx context.Context, w *mpicx.Comm) error {
 		return w.Dup().MustGet(ctx).Try(ctx, func(ctx context.Context) error {

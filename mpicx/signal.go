@@ -83,7 +83,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 		v = c.verdict(ctx)
 	}
 	switch {
-	case is[*PropagatedError](v):
+	case hasType[*PropagatedError](v):
 		return with(v, err)
 	case v != nil:
 		return c.interrupted(ctx, "Signal", v)
@@ -103,9 +103,9 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 	return over
 }
 
-// verdictOf waits until the verdict of r may be told, and returns it, or an ancestor's that comes
-// before: members that it keeps from making c do not resolve r. It returns nil if the job is over
-// and r has none.
+// verdictOf waits until the verdict of r may be told, and returns it. If an ancestor's verdict
+// comes first, verdictOf returns that one: it may have kept members from making c, and then the
+// round of r does not end. It returns nil if the job is over and r has no verdict.
 func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}

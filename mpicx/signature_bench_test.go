@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// checksOfMessages are what M1 and M2 need of so many messages, all of their ranks together: at
+// checksOfMessages are what M1 and M2 need of this many messages, all of their ranks together: at
 // each sender and receiver the signature of the elements, and a comparison. TypeOf has looked for
 // pointers, too, which is needed anyway: so this is more than their share.
 func checksOfMessages(n int) {

@@ -14,7 +14,7 @@ import (
 )
 
 // H1: what involves a dead process ends, whatever it is, before and after the
-// death; what does not goes on.
+// death; what does not continues.
 func TestH1Involved(t *testing.T) {
 	mortal(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
@@ -153,7 +153,7 @@ func TestH2Propagate(t *testing.T) {
 }
 
 // A death corrupts the communicator that it was met on, and those made of it that
-// the dead belonged to; others go on.
+// the dead belonged to; others continue.
 func TestDeathInFamily(t *testing.T) {
 	propagating(t, 6, func(ctx context.Context, world *mpicx.Comm) error {
 		me := world.Rank()

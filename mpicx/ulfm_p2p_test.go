@@ -35,7 +35,7 @@ func TestSendrecvOfTheDead(t *testing.T) {
 }
 
 // H1, H3: a short message outlives its sender, a long one need not; a Mprobe of anybody's
-// goes on when the death is acknowledged.
+// continues when the death is acknowledged.
 func TestMprobeOfTheDead(t *testing.T) {
 	mortal(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
@@ -90,7 +90,7 @@ func TestTransfersOfTheDead(t *testing.T) {
 	})
 }
 
-// H3: a receive from anybody reports a death, stays pending, and goes on once all
+// H3: a receive from anybody reports a death, stays pending, and continues once all
 // known deaths are acknowledged. Collective operations stay broken.
 func TestH3AnySource(t *testing.T) {
 	mortal(t, 5, func(ctx context.Context, world *mpicx.Comm) error {

@@ -62,7 +62,7 @@ func allowed(err error, want func(error) bool) error {
 	return nil
 }
 
-func procFailed(err error) bool { return is[*mpicx.ProcFailedError](err) }
+func procFailed(err error) bool { return hasType[*mpicx.ProcFailedError](err) }
 
 // first returns the first error.
 func first(errs ...error) error {
@@ -74,7 +74,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// shrinks has Shrink make a communicator of so many ranks, which works.
+// shrinks has Shrink make a communicator of size ranks, which works.
 func shrinks(ctx context.Context, world *mpicx.Comm, size int) error {
 	small, err := world.Shrink().Get(ctx)
 	if err != nil || small.Size() != size {
@@ -83,7 +83,7 @@ func shrinks(ctx context.Context, world *mpicx.Comm, size int) error {
 	return exchange(ctx, small, 0)
 }
 
-// meet lets no living rank go on before all have come, by messages between each two.
+// meet lets no living rank continue before all have come, by messages between each two.
 func meet(ctx context.Context, c *mpicx.Comm, dead int) error {
 	var all []future.Waiter
 	for r := range c.Size() {

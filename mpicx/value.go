@@ -32,7 +32,7 @@ func RecvValueStatus[T any](c *Comm, source, tag int) *future.Future[Received[T]
 }
 
 func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Status) V) *future.Future[V] {
-	o := new(receipt[V])
+	o := new(typedReceive[V])
 	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
 		v, err := valueOf[T](op, r)
@@ -57,11 +57,11 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	k := check{op: "BcastValue"}
 	k.root(root, c)
 	a := &collective.BcastAny{Root: root}
-	if c.is(root) {
+	if c.isRank(root) {
 		a.Buf = encoded(&k, v)
 	}
 	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
-		if c.is(root) {
+		if c.isRank(root) {
 			return v, nil
 		}
 		return element.Decode[T](a.Buf)
@@ -82,7 +82,7 @@ func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 	k := check{op: "ScatterValue"}
 	k.root(root, c)
 	a := &collective.ScatterAny{Root: root}
-	if c.is(root) {
+	if c.isRank(root) {
 		k.length("vs", len(vs), c.size)
 		a.Parts = make([][]byte, c.size)
 	}

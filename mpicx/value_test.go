@@ -211,7 +211,7 @@ func TestLoc(t *testing.T) {
 	}
 }
 
-// fold combines the first so many of all, and the others, and then both.
+// fold combines the first split of all, and the others, and then both.
 func fold[T any](all []T, split int, f func(a, b T) T) T {
 	if split > 0 {
 		return f(fold(all[:split], 0, f), fold(all[split:], 0, f))

@@ -66,8 +66,8 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) 
 	}
 	c.notInReduction("waits", "for an operation")
 	if m == ledger.TakeToRepair { // errors that end other Waits do not end this one
-		c.proc.watch(1)
-		defer c.proc.watch(-1)
+		c.proc.addWaiters(1)
+		defer c.proc.addWaiters(-1)
 	}
 	for {
 		changed, err := c.lookIn(ctx, m, end)
@@ -177,7 +177,7 @@ func (c *Comm) Err() error {
 
 // know notes that the program was told err, if err says that c is corrupted.
 func (c *Comm) know(err error) {
-	if is[*CommCorruptedError](err) {
+	if hasType[*CommCorruptedError](err) {
 		c.proc.feed(c.ledger.Know)
 	}
 }

@@ -31,11 +31,15 @@ type keeper struct {
 
 var _ waiting.Keeper = (*keeper)(nil)
 
+// Park begins a wait on the communicator. The rank attends from here to Unpark (P2). The first
+// goroutine that waits gets the rank's own Place. A scope that closes nudges it, unless the
+// goroutine sleeps in a driver. Nobody nudges the Places of other goroutines. The channel of a
+// Place that is not nudged has to close for every error that ends the wait.
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	k.notInReduction("waits", "for an operation")
 	if k.mode == ledger.TakeToRepair {
-		k.proc.watch(1)
+		k.proc.addWaiters(1)
 	}
 	first := k.proc.enter(&k.ledger)
 	if !first {
@@ -67,9 +71,11 @@ func (k *keeper) Yield(cell *waiting.Cell) {
 // Look ends operations that need ranks whose programs have returned.
 func (k *keeper) Look() { k.t.Look() }
 
+// Unpark ends what Park began. If the rank waits nowhere else, it attends no longer: it joins no
+// round until its program waits or looks again (P2).
 func (k *keeper) Unpark(place *waiting.Place) {
 	if k.proc.leave(!place.Spare); k.mode == ledger.TakeToRepair {
-		k.proc.watch(-1)
+		k.proc.addWaiters(-1)
 	}
 }
 
@@ -130,11 +136,11 @@ func (k *keeper) Ended(ctx context.Context) error {
 		case s == nil:
 			return nil
 		}
-		if k.meeting {
+		if k.meeting { // ranks that have voted yes do not join the round that this one waits for
 			k.proc.feed(k.ledger.GiveUp)
 		}
 		if err := s.failure(ctx); err != nil {
-			k.know(err)
+			k.know(err) // a repair that begins next belongs with those of ranks that know (see knows)
 			return err
 		}
 		if s.isOver() {
@@ -159,11 +165,12 @@ func (k *keeper) Failing(cell *waiting.Cell, err error) {
 // returned does not: nobody receives its message.
 func isOthers(err error) bool {
 	m, ok := errors.AsType[*MPIError](err)
-	return !ok && !is[*future.Panicked](err) || waiting.IsCommon(err) || is[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
-		is[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
+	return !ok && !hasType[*future.Panicked](err) || waiting.IsCommon(err) || hasType[*transport.LeftError](err) && !strings.Contains(strings.ToLower(m.Op), "send") ||
+		hasType[*ProcFailedError](err) || errors.Is(err, ErrRevoked) || errors.Is(err, transport.ErrDied) || errors.Is(err, transport.ErrCancelled) ||
 		errors.Is(err, errLeftBehind)
 }
 
+// MayHaveVerdict is one atomic load, and all that a Wait does about errors while there is none.
 func (k *keeper) MayHaveVerdict() bool { return k.ledger.NeedsLook() }
 
 // Verdict takes the error that the program is to be told.
@@ -176,6 +183,9 @@ func (k *keeper) IsOver(err error) bool {
 	return locked(&k.proc.mu, func() bool { return k.isOver(func() error { return err }) })
 }
 
+// TryVerdict is Verdict for Test. If an error is under way and this rank would have to wait for its
+// verdict, Test says "not done", and the rank joins the round: a program that polls must not keep
+// the others waiting (P1). docs/rules.md says why the answer can't be "done".
 func (k *keeper) TryVerdict(end func() error) (bool, error) {
 	k.notInReduction("waits", "for an operation")
 	k.proc.exitIfDead()
@@ -186,12 +196,14 @@ func (k *keeper) TryVerdict(end func() error) (bool, error) {
 	return err != nil || wait == nil, err
 }
 
+// Watch has the rank attend while the program may be waiting for the channel of a future. The
+// library can't see when it does, so the rank joins every round until Unwatch.
 func (k *keeper) Watch() {
 	k.notInReduction("waits", "for an operation")
-	k.proc.watch(1)
+	k.proc.addWaiters(1)
 }
 
-func (k *keeper) Unwatch() { k.proc.watch(-1) }
+func (k *keeper) Unwatch() { k.proc.addWaiters(-1) }
 
 // ErrCancelled is the error of a receive or probe that Cancel has cancelled (MPI_Test_cancelled).
 // Test for it with errors.Is.
@@ -279,7 +291,7 @@ func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
 // endedBy says whether err is the cause of ctx or, if a peer's error has ended the context of a
 // Try, of the context around that Try.
 func endedBy(ctx context.Context, err error) bool {
-	if waiting.IsCommon(err) || is[*interruptedError](err) {
+	if waiting.IsCommon(err) || hasType[*interruptedError](err) {
 		return false
 	}
 	ctx = patient(ctx)

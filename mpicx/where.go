@@ -77,7 +77,7 @@ func isAwaited(r *transport.Request) (awaited, known bool) {
 // names the rounds of errors that are open, and the ranks that have not joined them. Use it to find
 // out why a program hangs. It may be called from any goroutine. [Comm.Diagnose] asks all ranks.
 func (c *Comm) Blocked() []string {
-	c.there("Blocked")
+	c.mustExist("Blocked")
 	var lines []string
 	c.t.EachPending(func(r *transport.Request) { lines = append(lines, observe.OperationOf(r, c.name).String()) })
 	if waiting := c.channel.Waiting(); waiting != "" {
@@ -108,6 +108,6 @@ func (c *Comm) progress() string {
 // Mark writes text to the timeline (WithTimeline) and the execution trace (WithRuntimeTrace), to
 // show where in its program this rank is. recovery.Run marks its attempts.
 func (c *Comm) Mark(text string) {
-	c.there("Mark")
+	c.mustExist("Mark")
 	c.proc.observer.Happened(observe.Event{Kind: observe.Mark, Comm: c.name, Text: text})
 }

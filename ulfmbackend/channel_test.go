@@ -26,8 +26,7 @@ type end struct {
 	err error
 }
 
-// H5: an error does not end an agreement that the machine has decided, even if no proposer was
-// told.
+// H5: an error does not end an agreement that is decided here, even if no proposer was told.
 func TestDecidedIsDecided(t *testing.T) {
 	cause := errors.New("an error")
 	over := map[string]func(*Channel){

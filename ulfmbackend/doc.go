@@ -119,9 +119,9 @@
 // error itself. To each agreement that programs ask for it makes an empty proposal, as soon
 // as it can, and counts as dead there. When all programs have ended, nothing more is decided.
 //
-// The first of these proposals, 2(n-1) messages at the end of a job, as many when all ranks close a
-// communicator, and the messages of agreements that programs ask for are the only ones that
-// the channel carries without an error (P6).
+// Without an error the channel carries only these messages (P6): the first of these proposals,
+// which take 2(n-1) messages at the end of a job; as many when all ranks close a communicator; and
+// the messages of agreements that programs ask for.
 //
 // # Native
 //

@@ -94,9 +94,9 @@ func (u *universe) hasResolved(raises []int) error {
 	return nil
 }
 
-// H2, P8, C2: if a survivor unwinds, or needs one that is dead, all survivors get the same final
-// verdict, though some wait in Guard for nothing but the end of its context, and have heard before
-// that another rank signals. So it is if somebody dies while a round is open.
+// H2, P8, C2: if a survivor unwinds, or needs a dead rank, all survivors get the same final verdict,
+// even those that wait in Guard only for the end of its context, and that have heard before that
+// another rank signals. The same holds if a rank dies while a round is open.
 func TestCorruptionsExhaustively(t *testing.T) {
 	for deaths, tests := range []string{
 		"su us bw wb suw swu usw uws wsu wus bww wbw wwb uww wuw wwu suww wsuw wwsu wusw uwws",
@@ -131,7 +131,7 @@ func exploreCorruptions(t *testing.T, ranks string, deaths int, prompt bool) {
 	})
 	ends := 0
 	explore(t, u, func(u *universe) error {
-		again := slices.IndexFunc(u.programs, func(p program) bool { return p.again > 0 })
+		again := slices.IndexFunc(u.programs, func(p program) bool { return p.secondNotices > 0 })
 		if again >= 0 && !strings.ContainsAny(ranks, "sbr") {
 			return fmt.Errorf("P6: rank %d has two notices of a round that is corrupt from the start", again)
 		}
@@ -193,7 +193,7 @@ func TestLeavingExhaustively(t *testing.T) {
 	}
 }
 
-// haveLeft says whether the survivors whose programs go on have agreed twice, the last time without
+// haveLeft says whether the survivors whose programs continue have agreed twice, the last time without
 // those that have left.
 func (u *universe) haveLeft(leave []int) error {
 	var first []errchan.Decision

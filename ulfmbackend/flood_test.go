@@ -11,7 +11,7 @@ import (
 // ranks that this one has told, in the graph or the mended tree, and those that tell it meanwhile.
 func TestTheSecondFloodReachesAll(t *testing.T) {
 	plain, corrupt := &Message{Kind: Notice, Origin: 1}, &Message{Kind: Notice, Origin: 1, Corrupt: true}
-	for told := range 6 { // so many are told by the first flood before the second begins
+	for told := range 6 { // this many are told by the first flood before the second begins
 		tree := newTree(3, 6)
 		require.True(t, tree.markDead(2)) // its parent: now that is 0, which is no neighbour
 		var f flood

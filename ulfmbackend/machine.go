@@ -317,8 +317,8 @@ func (m *Machine) call(from int, msg *Message) {
 	}
 }
 
-// again takes the messages that were kept for later, some of which may be kept again.
-func (m *Machine) again() {
+// takeLater takes the messages that were kept for later, some of which may be kept again.
+func (m *Machine) takeLater() {
 	later := m.later
 	m.later = nil
 	for _, r := range later {

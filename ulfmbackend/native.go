@@ -145,7 +145,7 @@ func (m *Machine) Voted(words []uint32) {
 		m.streams[candidate.Stream].end(candidate)
 		m.decided(candidate)
 	}
-	m.again()
+	m.takeLater()
 	m.retry()
 }
 

@@ -29,8 +29,7 @@ func TestScenarios(t *testing.T) {
 // A verb carries out a command.
 type verb = func(s *script)
 
-// script is the state of a script that is played: a universe of which it chooses the
-// events.
+// script is the state of a script that is played: a universe of which it chooses the events.
 type script struct {
 	*universe
 	attends []bool // joins as soon as it can
@@ -186,8 +185,7 @@ var verbs = map[string]verb{
 	"lose": func(s *script) { delete(s.wires, s.wire()) },
 	// learn rank=R of=R: ranks are told of a death.
 	"learn": func(s *script) { s.feedEach(func(m *Machine) { m.Died(s.number("of", -1)) }) },
-	// parent-join rank=R: ranks join a round of the communicator that this one is derived
-	// from.
+	// parent-join rank=R: ranks join a round of the communicator that this one is derived from.
 	"parent-join": func(s *script) {
 		s.parent.errs = true
 		s.each(s.joinParent)

@@ -175,7 +175,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	m.open, m.frozen = open, frozen
 	m.past.advance(generation, e, open)
 	m.enter(e)
-	m.again()
+	m.takeLater()
 	m.standIn()
 }
 

@@ -35,7 +35,7 @@ func (u *universe) feed(r int, f func(*Machine)) {
 					r, o.Noticed.Round, len(p.verdicts), o.Noticed.Corrupt, p.noticed, p.fatal))
 			}
 			if p.noticed {
-				p.again++
+				p.secondNotices++
 			}
 			p.noticed, p.fatal = true, o.Noticed.Corrupt
 			p.waits = p.waits && !p.fatal

@@ -47,21 +47,21 @@ type parent struct {
 
 // program is the behaviour of a rank, and its observations.
 type program struct {
-	calls   int  // agreements it wants; it calls again when an error ends one
-	creates bool // a communicator; likewise
-	flag    int
-	noticed bool
-	fatal   bool // a corruption, in the open round
-	raises  int
-	unwinds bool // by the last of these
-	waits   bool // for the end of the context of a Guard: it joins nothing before
-	prompt  bool // it joins as soon as it is told
-	again   int  // so many second notices of a round
-	revokes bool
-	needs   bool // the first dead that it learns of
-	leaves  bool // instead of its last agreement
-	left    bool
-	joined  bool // a round that is open
+	calls         int  // agreements it wants; it calls again when an error ends one
+	creates       bool // a communicator; likewise
+	flag          int
+	noticed       bool
+	fatal         bool // a corruption, in the open round
+	raises        int
+	unwinds       bool // by the last of these
+	waits         bool // for the end of the context of a Guard: it joins nothing before
+	prompt        bool // it joins as soon as it is told
+	secondNotices int  // how many second notices of a round
+	revokes       bool
+	needs         bool // the first dead that it learns of
+	leaves        bool // instead of its last agreement
+	left          bool
+	joined        bool // a round that is open
 
 	closes   bool // once it has done everything else
 	closed   bool
@@ -148,7 +148,7 @@ func (u *universe) key() [sha256.Size]byte {
 			number(len(m.mine))
 		}
 		p := u.programs[r]
-		number(p.again)
+		number(p.secondNotices)
 		flags(p.noticed, p.fatal, p.waits, p.revokes, p.needs, p.left, p.joined, p.creates, p.closed, p.released)
 		number(p.calls, p.raises, p.revoked, len(p.agreed), len(p.verdicts))
 		for _, ids := range [][]errchan.Agreement{p.proposed, p.ended, slices.SortedFunc(maps.Keys(p.created), compareAgreements)} {

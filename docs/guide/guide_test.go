@@ -183,7 +183,7 @@ var (
 	wildcard = "…"
 )
 
-// matches says whether a program has printed what a block has. A duration of the block stands
+// matches says whether a program has printed a block. A duration of the block stands
 // for every duration, … for every text of a line, and … alone for every number of lines.
 func matches(block, printed []string) bool {
 	if len(block) == 0 {

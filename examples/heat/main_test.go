@@ -40,7 +40,7 @@ func checksum(t *testing.T, text string) string {
 	return sum
 }
 
-// A moment is when a rank dies: after so many steps.
+// A moment is when a rank dies: after a number of steps.
 type moment struct{ steps, rank int }
 
 // deaths has ranks die at the moments, each once.

@@ -22,14 +22,14 @@ func TestWhoComesBack(t *testing.T) {
 	defer func() { processes = 0 }()
 	panicked := []mpicx.Failure{{Rank: 3, Message: "panic: index out of range"}}
 	for _, test := range []struct {
-		err   mpicx.CommCorruptedError
-		again bool
+		err       mpicx.CommCorruptedError
+		comesBack bool
 	}{
 		{mpicx.CommCorruptedError{Failures: panicked}, true},
 		{mpicx.CommCorruptedError{Failures: panicked, Dead: []int{3}}, true},
 		{mpicx.CommCorruptedError{Failures: panicked, Dead: []int{1, 3}}, false},
 		{mpicx.CommCorruptedError{Dead: []int{3}}, false},
 	} {
-		require.Equal(t, test.again, new(trial).isInjected(endOf{&test.err}), "%v", &test.err)
+		require.Equal(t, test.comesBack, new(trial).isInjected(endOf{&test.err}), "%v", &test.err)
 	}
 }

@@ -108,8 +108,7 @@ func (r *rank) leads() bool { return r.comm.Rank() == r.lead }
 // isRescue reports whether the rank's process was a spare or fresh, and knows nothing of earlier runs.
 func (r *rank) isRescue() bool { return processes > 0 && r.comm.Incarnation() > 0 }
 
-// run makes the run. It returns an error only if it is not one of those that this program
-// demonstrates.
+// run makes the run. It returns no error of the kinds that this program demonstrates.
 func (t *trial) run(ctx context.Context) (*report.Outcome, error) {
 	for {
 		t.deaths = make(map[int]time.Time)

@@ -42,7 +42,7 @@ func iterations(t *testing.T, text string) string {
 	return n
 }
 
-// A moment is when a rank fails: after so many iterations.
+// A moment is when a rank fails: after a number of iterations.
 type moment struct{ iterations, rank int }
 
 // failures has ranks return an error at the moments, or die if it is nil, each once.

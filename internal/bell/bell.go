@@ -22,9 +22,9 @@ const armed = 1
 // New returns the Bell in this memory, whose address is a multiple of 4.
 func New(shared []byte) Bell { return Bell{word: (*uint32)(unsafe.Pointer(&shared[0]))} }
 
-// Watch makes Sleep end, where the system can, when one of these words has changed since Arm. Who
-// changes it has to wake those who wait for it, as the system does when the owner of a robust futex
-// dies.
+// Watch makes Sleep end, where the system can, when one of these words has changed since Arm. A
+// process that changes one has to wake those that wait for it, as the system does when the owner of
+// a robust futex dies.
 func (b *Bell) Watch(words []*uint32) { b.also, b.was = words, make([]uint32, len(words)) }
 
 // Arm makes the next Ring end the next Sleep.

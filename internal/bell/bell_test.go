@@ -33,8 +33,8 @@ func TestNoRingIsLost(t *testing.T) {
 	<-other
 }
 
-// A bell that rang before it was slept at, or that was never armed, does not stop its owner, nor
-// does one that was rung by a process which was killed before it could wake the owner.
+// Sleep ends if the bell rang before, if it was never armed, and if the process that rang was killed
+// before it could wake the owner.
 func TestSleepEnds(t *testing.T) {
 	b := New(make([]byte, Size))
 	if Rings {

@@ -11,7 +11,7 @@ import (
 const maxSize = 200
 
 // Every rank but 0 is the child of its parent, and of no other. The subtree below a child has the
-// ranks from it up to, but without, the next child: 2^k, if there are so many. So a broadcast, to
+// ranks from it up to, but without, the next child: 2^k, or all that there are. So a broadcast, to
 // the children with the highest index first, takes as many rounds as the logarithm of the size.
 func TestSubtreesAreRanges(t *testing.T) {
 	for size := 1; size <= maxSize; size++ {

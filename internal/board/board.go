@@ -40,7 +40,7 @@ type Board struct {
 	stray   place // of requests that have no place: they end with their rank's epoch
 }
 
-// absent is a rank that makes no more calls. It has made so many in its last epoch.
+// absent is a rank that makes no more calls. It has made this number of calls in its last epoch.
 type absent struct {
 	rank, made int
 	epoch      transport.Epoch
@@ -73,7 +73,7 @@ type place struct {
 	missed  bool   // because another rank never comes
 	copies  []byte // of parts whose ranks have left
 
-	lookedAt, missing int // when so many had come, this rank had not
+	lookedAt, missing int // when lookedAt ranks had come, rank missing had not
 }
 
 // A saying is a rank and the word of its call.

@@ -163,7 +163,7 @@ func (b *Board) Forsake(rank int, gone func(rank int) bool) (taken *transport.Re
 	return taken, absent
 }
 
-// All yields the requests of a rank that wait. Those that it has yielded may be taken.
+// All yields the requests of a rank that wait. The loop may take a request that it was given.
 func (b *Board) All(rank int) func(yield func(*transport.Request) bool) {
 	return func(yield func(*transport.Request) bool) {
 		if b.waiting == nil {

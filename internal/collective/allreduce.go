@@ -6,10 +6,14 @@ import "math/bits"
 func AllreduceDoubling(r Reduction) *Call { return &Call{algorithm: allreduceDoubling, Reduction: r} }
 
 // allreduceTree is reduceTree to rank 0, then bcastTree: 2(n-1) messages, which is the minimum.
-func allreduceTree(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceTree, bcastTree) }
+func allreduceTree(a *Call, k int, x *Exchange) bool {
+	return a.inSequence(k, x, reduceTree, bcastTree)
+}
 
 // allreduceStar is reduceStar to rank 0, then bcastStar.
-func allreduceStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceStar, bcastStar) }
+func allreduceStar(a *Call, k int, x *Exchange) bool {
+	return a.inSequence(k, x, reduceStar, bcastStar)
+}
 
 // allreduceParts is reduceScatterDirect with parts of equal length, then allgatherDirect: two steps
 // of n(n-1) messages.
@@ -18,11 +22,11 @@ func allreduceParts(a *Call, k int, x *Exchange) bool {
 	case 0:
 		a.begin(x, false)
 		a.parts = even(len(a.Recv), a.Element, x.Size())
-		a.Send, a.Recv, a.result = a.value, a.parts.of(a.Recv, x.Rank()), a.Recv
+		a.Send, a.Recv, a.result = a.value, a.parts.part(a.Recv, x.Rank()), a.Recv
 	case a.steps:
 		a.Send, a.Recv = a.Recv, a.result
 	}
-	return a.then(k, x, reduceScatterDirect, allgatherDirect)
+	return a.inSequence(k, x, reduceScatterDirect, allgatherDirect)
 }
 
 // allreduceDoubling is recursive doubling. In each round a rank exchanges its value with a partner

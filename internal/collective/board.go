@@ -3,9 +3,9 @@ package collective
 import "github.com/mpicx/go-mpicx/internal/transport"
 
 // Where ranks share memory, short operations are carried out on a board: see transport.Board. A
-// rank reads and writes the buffers of the others, so each byte is copied or combined once, nobody
-// is woken twice, and no rank has work that depends on the number of ranks, except for the last one
-// to come or the root.
+// rank reads and writes the buffers of the others. So each byte is copied or combined once, and no
+// rank is woken twice. The work depends on the number of ranks only at the last rank to come, or at
+// the root.
 
 // flows are those of the operations that a board can carry out.
 var flows = [operations]transport.Flow{
@@ -82,7 +82,7 @@ func (a *Call) Carry(parts []transport.Part, rank int) {
 			}
 		default:
 			for to, p := range parts {
-				copy(p.Recv, a.parts.of(sum, to))
+				copy(p.Recv, a.parts.part(sum, to))
 			}
 		}
 		giveBack(borrowed)

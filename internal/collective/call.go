@@ -68,8 +68,8 @@ type step func(a *Call, k int, x *Exchange) (more bool)
 // Step carries out a step.
 func (a *Call) Step(k int, x *Exchange) bool { return a.algorithm(a, k, x) }
 
-// then is two algorithms one after the other.
-func (a *Call) then(k int, x *Exchange, first, second step) bool {
+// inSequence carries out step k of two algorithms, one after the other.
+func (a *Call) inSequence(k int, x *Exchange, first, second step) bool {
 	if a.steps > 0 {
 		return second(a, k-a.steps, x)
 	}

@@ -74,8 +74,8 @@ func (c Chooser) pick(op operation, bytes int) step {
 // a call or, after an error, leaves one.
 const mostOnBoard = 4 << 20
 
-// of is pick for a Call, which it prepares for the board.
-func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
+// prepare picks the algorithm of a Call, and prepares the Call for the board if it runs there.
+func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 	work := c.ranks * bytes
 	if op == allgather || op == alltoall {
 		work *= c.ranks
@@ -90,27 +90,27 @@ func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
 }
 
 // Barrier returns a barrier.
-func (c Chooser) Barrier(k *Kept) Algorithm { return c.of(barrier, 0, k.begin()) }
+func (c Chooser) Barrier(k *Kept) Algorithm { return c.prepare(barrier, 0, k.begin()) }
 
 // Bcast returns a broadcast.
 func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
 	a := k.begin()
 	a.Recv, a.root = buf, root
-	return c.of(bcast, len(buf), a)
+	return c.prepare(bcast, len(buf), a)
 }
 
 // Reduce returns a reduction to root.
 func (c Chooser) Reduce(k *Kept, r *Reduction, root int) Algorithm {
 	a := k.begin()
 	a.Reduction, a.root = *r, root
-	return c.of(reduce, r.len(), a)
+	return c.prepare(reduce, r.len(), a)
 }
 
 // Allreduce returns a reduction to all.
 func (c Chooser) Allreduce(k *Kept, r *Reduction) Algorithm {
 	a := k.begin()
 	a.Reduction = *r
-	return c.of(allreduce, r.len(), a)
+	return c.prepare(allreduce, r.len(), a)
 }
 
 // ReduceScatter returns a reduction whose result is divided among the ranks, as parts say. Recv is
@@ -118,7 +118,7 @@ func (c Chooser) Allreduce(k *Kept, r *Reduction) Algorithm {
 func (c Chooser) ReduceScatter(k *Kept, r *Reduction, parts Parts) Algorithm {
 	a := k.begin()
 	a.Reduction, a.parts = *r, parts
-	return c.of(reduceScatter, len(r.Send), a)
+	return c.prepare(reduceScatter, len(r.Send), a)
 }
 
 // Allgather gathers parts of equal length at all ranks.
@@ -130,7 +130,7 @@ func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
 func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
 	a := k.begin()
 	a.Send, a.Recv, a.parts = send, recv, parts
-	return c.of(allgatherv, len(recv)/c.ranks, a)
+	return c.prepare(allgatherv, len(recv)/c.ranks, a)
 }
 
 // Gather gathers parts of equal length at root.
@@ -152,7 +152,7 @@ func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
 func (c Chooser) exchange(k *Kept, op operation, bytes int, send, recv []byte, root int) Algorithm {
 	a := k.begin()
 	a.Send, a.Recv, a.root = send, recv, root
-	return c.of(op, bytes, a)
+	return c.prepare(op, bytes, a)
 }
 
 // Scan combines each rank's value with those of the ranks before it. An exclusive scan leaves the
@@ -160,5 +160,5 @@ func (c Chooser) exchange(k *Kept, op operation, bytes int, send, recv []byte, r
 func (c Chooser) Scan(k *Kept, r *Reduction, exclusive bool) Algorithm {
 	a := k.begin()
 	a.Reduction, a.exclusive = *r, exclusive
-	return c.of(scan, r.len(), a)
+	return c.prepare(scan, r.len(), a)
 }

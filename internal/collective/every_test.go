@@ -113,8 +113,8 @@ func (c call) side(op operation, algorithm step, rank int, exclusive bool) side 
 		a.parts = c.uneven()
 		c.length = a.parts[c.n] / 4
 		a.Reduction = Reduction{Send: c.value(rank, c.length), Op: c.op, Element: 4}
-		a.Recv = make([]byte, len(a.parts.of(a.Send, rank)))
-		s.want = a.parts.of(c.result(0, c.n-1), rank)
+		a.Recv = make([]byte, len(a.parts.part(a.Send, rank)))
+		s.want = a.parts.part(c.result(0, c.n-1), rank)
 	case allgather, allgatherv, gather:
 		parts := c.equal()
 		if op == allgatherv {
@@ -124,8 +124,8 @@ func (c call) side(op operation, algorithm step, rank int, exclusive bool) side 
 		part := func(r int) []byte { return c.value(r, (parts[r+1]-parts[r])/4) }
 		a.Send, a.Recv = part(rank), make([]byte, parts[c.n])
 		if c.inPlace {
-			copy(parts.of(a.Recv, rank), a.Send)
-			a.Send = parts.of(a.Recv, rank)
+			copy(parts.part(a.Recv, rank), a.Send)
+			a.Send = parts.part(a.Recv, rank)
 		}
 		if op == gather && rank != c.root {
 			a.Recv = nil
@@ -139,11 +139,11 @@ func (c call) side(op operation, algorithm step, rank int, exclusive bool) side 
 		a.Send, a.Recv = c.value(rank, c.n*c.length), make([]byte, 4*c.n*c.length)
 		s.want = []byte{}
 		for r := range c.n {
-			s.want = append(s.want, c.equal().of(c.value(r, c.n*c.length), rank)...)
+			s.want = append(s.want, c.equal().part(c.value(r, c.n*c.length), rank)...)
 		}
 	case scatter:
 		all := c.value(c.root, c.n*c.length)
-		a.Recv, s.want = make([]byte, 4*c.length), c.equal().of(all, rank)
+		a.Recv, s.want = make([]byte, 4*c.length), c.equal().part(all, rank)
 		if rank == c.root {
 			a.Send = all
 		}
@@ -169,7 +169,7 @@ func (c call) equal() Parts {
 
 func (c call) split(b []byte) (parts [][]byte) {
 	for r := range c.n {
-		parts = append(parts, c.equal().of(b, r))
+		parts = append(parts, c.equal().part(b, r))
 	}
 	return parts
 }

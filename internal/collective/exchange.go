@@ -52,7 +52,7 @@ type Exchange struct {
 	err   atomic.Pointer[error]
 
 	to, from []byte    // of Copy
-	few      [8]uint64 // the first Scratch, of which so many bytes are used
+	few      [8]uint64 // the first Scratch, of which the first used bytes are taken
 	used     int
 	borrowed [][]byte
 }
@@ -297,7 +297,7 @@ func (x *Exchange) fail(err error) {
 }
 
 // cancel ends the other requests of the step after one had an error, so that
-// the operation ends. Those that can't be cancelled end with the epoch.
+// the operation ends. Requests that can't be cancelled end with the epoch.
 func (x *Exchange) cancel() {
 	for i := range x.requests {
 		x.comm.Cancel(&x.requests[i])

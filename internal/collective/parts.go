@@ -21,8 +21,8 @@ func (p Parts) Digest() (d int) {
 	return int(h >> 44)
 }
 
-// of returns the part of rank r.
-func (p Parts) of(b []byte, r int) []byte { return p.span(b, r, r+1) }
+// part returns the part of rank r.
+func (p Parts) part(b []byte, r int) []byte { return p.span(b, r, r+1) }
 
 // span returns the parts of ranks first to last-1.
 func (p Parts) span(b []byte, first, last int) []byte { return b[p[first]:p[last]:p[last]] }

@@ -16,7 +16,7 @@ func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
 	case a.steps:
 		a.Send, a.Recv = a.Recv, a.result
 	}
-	return a.then(k, x, reduce, scatterDirect)
+	return a.inSequence(k, x, reduce, scatterDirect)
 }
 
 // reduceScatterDirect combines the values of all ranks in the order of ranks, and gives each rank
@@ -24,7 +24,7 @@ func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
 // part of Send.
 func reduceScatterDirect(a *Call, k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
-	own := a.parts.of(a.Send, rank)
+	own := a.parts.part(a.Send, rank)
 	if k == 0 { // arrived begins with the next rank's part; this rank's own is in Send
 		a.arrived = x.Scratch((n - 1) * len(own))
 		for d := n - 1; d > 0; d-- {
@@ -32,7 +32,7 @@ func reduceScatterDirect(a *Call, k int, x *Exchange) bool {
 		}
 		for d := 1; d < n; d++ {
 			to := around(rank, d, n)
-			x.Send(to, a.parts.of(a.Send, to))
+			x.Send(to, a.parts.part(a.Send, to))
 		}
 		return true
 	}

@@ -24,7 +24,7 @@ func logarithm(n int) int { return bits.Len(uint(n - 1)) }
 // settled is long after the start: everybody has heard its emitter.
 func settled(c Config) time.Duration { return 4 * c.Timeout }
 
-// seeds returns how many of so many seeds to run.
+// seeds returns how many of most seeds to run.
 func seeds(most uint64) uint64 {
 	if buildtags.Race {
 		return most / 5

@@ -194,8 +194,8 @@ func TestLose(t *testing.T) {
 	require.False(t, s.ranks[20].Dead(20))
 }
 
-// A network that falls apart for long has two sides that go on. When it is whole again, the
-// greater one does, and the other falls silent.
+// A network that falls apart for long has two sides that continue. When it is whole again, the
+// greater one lives on, and the other falls silent.
 func TestGreaterSideGoesOn(t *testing.T) {
 	t.Parallel()
 	for seed := range seeds(200) {

@@ -193,7 +193,7 @@ func exploreDeaths(t *testing.T, size, deaths, origin int) {
 	}, func(n *network) { n.requireAnswers(t, origin) })
 }
 
-// requireAnswers checks what the rank that asks has, and that no other rank keeps anything.
+// requireAnswers checks the answers at the rank that asks, and that no other rank keeps anything.
 func (n *network) requireAnswers(t *testing.T, origin int) {
 	for r, m := range n.machines {
 		if r != origin && !n.dead[r] {

@@ -2,7 +2,7 @@ package diagnosis
 
 import "fmt"
 
-// A State is what a Machine has.
+// A State is a Machine's fields as values, without its callbacks.
 type State struct {
 	Number  uint64
 	Dead    map[int]bool

@@ -8,8 +8,8 @@ import (
 	"reflect"
 )
 
-// An Error says that a type cannot be that of elements, that a value cannot be encoded, or that a
-// message has no such value.
+// An Error says one of three things: elements cannot be of a type, a value cannot be encoded, or a
+// message does not contain a value of the type.
 type Error struct {
 	text string
 	err  error // of encoding/gob, or nil

@@ -100,7 +100,7 @@ func (v *Verdict) Of(rank int) []Report {
 
 // Meaning returns read(v). It calls read once for all the ranks that share v.
 func (v *Verdict) Meaning(read func(*Verdict) any) any {
-	return v.meaning.of(func() any { return read(v) })
+	return v.meaning.get(func() any { return read(v) })
 }
 
 // memo is a value that is computed once, by the first goroutine that needs it.
@@ -109,7 +109,7 @@ type memo struct {
 	made any
 }
 
-func (m *memo) of(f func() any) any {
+func (m *memo) get(f func() any) any {
 	m.once.Do(func() { m.made = f() })
 	return m.made
 }

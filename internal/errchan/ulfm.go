@@ -176,7 +176,7 @@ func (d *Decision) Meaning(read func(*Decision) any) any {
 	if d.meaning == nil {
 		return read(d)
 	}
-	return d.meaning.of(func() any { return read(d) })
+	return d.meaning.get(func() any { return read(d) })
 }
 
 // ErrOver is the error of a proposal to an agreement whose epoch is over.

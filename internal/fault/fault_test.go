@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A plan needs so many ranks, and perhaps processes: goroutine ranks can only die.
+// A plan needs a number of ranks, and perhaps processes: goroutine ranks can only die.
 func TestNeeds(t *testing.T) {
 	for text, test := range map[string]struct {
 		ranks     int

@@ -125,7 +125,7 @@ func after(e *Error) string {
 }
 
 // verbs are the commands of scripts. This rank is number 0 of each communicator, unless a command
-// says otherwise. Those that are about a communicator have its name first.
+// says otherwise. The name of the communicator that a command is about comes first.
 var verbs = map[string]func(s *script){
 	// world: a new rank, that has the communicator "world".
 	"world": func(s *script) {
@@ -200,7 +200,7 @@ var verbs = map[string]func(s *script){
 			s.printf("known\n")
 		}
 	},
-	// ack NAME n=N: the program acknowledges the first so many of the dead.
+	// ack NAME n=N: the program acknowledges the first n of the dead.
 	"ack": func(s *script) {
 		n, all := s.on().Ack(s.number("n", 0))
 		s.printf("acknowledged %d, all: %t\n", n, all)
@@ -231,7 +231,7 @@ var verbs = map[string]func(s *script){
 		delete(s.firsts, g)
 		s.EndWait(first)
 	},
-	// watch n=N: so many more channels are watched, or fewer.
+	// watch n=N: N more channels are watched; fewer, if N is negative.
 	"watch": func(s *script) {
 		if s.Watch(s.number("n", 1)) {
 			s.Answer()

@@ -49,7 +49,7 @@ type model struct {
 	worse     bool // a peer has unwound
 	consented bool
 	mine      []*Raised // given to the channel, and in no verdict
-	inTime    int       // so many were before the consent
+	inTime    int       // how many of mine were before the consent
 	final     bool
 
 	// The rank.
@@ -58,7 +58,7 @@ type model struct {
 	fatal      bool // as corrupt
 	joined     bool
 	own        int // raised, and not resolved
-	held       int // so many of them have waited for votes to be counted
+	held       int // how many of own have waited for votes to be counted
 	settling   *heard
 	later      []func()
 	moving     int
@@ -122,7 +122,7 @@ func (m *model) made() bool { return m.ledger != nil }
 
 func (m *model) isWhole() bool { return strings.HasPrefix(m.name(), "whole") }
 
-// enter1 makes the communicator. Those that are whole have not rank 1.
+// enter1 makes the communicator. A communicator that is whole does not have rank 1.
 func (w *world) enter1(m *model) {
 	var members []int
 	if m.isWhole() {

@@ -128,8 +128,7 @@ func (w *world) noticed(m *model, round uint64, by int, corrupt bool) {
 	m.Noticed(round, by, corrupt)
 }
 
-// resolve ends the channel's round with a verdict that has the first so many of this
-// rank's reports.
+// resolve ends the channel's round with a verdict that has the first own of this rank's reports.
 func (w *world) resolve(m *model, own int) {
 	v := &errchan.Verdict{Round: m.seq, Settled: agreed}
 	for _, r := range m.mine[:own] {

@@ -85,7 +85,7 @@ func (w *World) loses(m *message) bool {
 	}
 	pair := [2]int32{from.rank, m.rank}
 	p := w.cfg.LoseInFlight
-	if m.left <= from.died && !w.broken[pair] && (p == 0 || w.rng.Float64() >= p) {
+	if m.departs <= from.died && !w.broken[pair] && (p == 0 || w.rng.Float64() >= p) {
 		return false
 	}
 	w.broken[pair] = true

@@ -35,7 +35,7 @@ type message struct {
 	shared      bool
 	forListener bool
 	state       state
-	left        time.Duration // when the network interface sends it
+	departs     time.Duration // when the network interface sends it
 	at          time.Duration // when it was matched
 
 	bytes  []byte
@@ -70,8 +70,8 @@ func (s *side) launch(dest, tag int, epoch transport.Epoch, word signature.Word,
 	p.cpu = p.clock() + model.overhead(w.rng)
 	p.injected = max(p.cpu, p.link)
 	p.link = p.injected + model.gap(len(bytes))
-	m.left = p.injected
-	arrival := m.left + model.delay(len(bytes), w.rng)
+	m.departs = p.injected
+	arrival := m.departs + model.delay(len(bytes), w.rng)
 	if model.random() {
 		if s.latest == nil {
 			s.latest = make(map[int]time.Duration)

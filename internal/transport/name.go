@@ -12,8 +12,8 @@ type Name struct {
 	// Generation is the new communicator's generation, which Advance gets for its errors: one more
 	// than its parent's, or 0 if it never has errors of its own.
 	Generation int
-	// Without is a digest of the members that are left out because they are dead, or of those that
-	// are not: a rank that has died may have decided on other members than the survivors.
+	// Without is a digest of the members that are left out because they are dead, or of the members
+	// that are not: a rank that has died may have decided on other members than the survivors.
 	Without uint64
 }
 

@@ -15,7 +15,7 @@ type Messenger interface {
 	Size() int
 	// Listen gives l all messages that other Listeners send to this rank, including those
 	// that have come already, until Close. It is a receive from any rank that is always
-	// pending. l is also told of members whose processes die, this one too, and of those that
+	// pending. l is also told of members whose processes die, this one too, and of members that
 	// are dead already; of some perhaps twice. If Features.Deaths is not set, it is told of
 	// none. A side has at most one Listener.
 	Listen(l Listener)

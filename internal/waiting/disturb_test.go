@@ -13,7 +13,7 @@ import (
 
 var errDisturbed = errors.New("disturbed")
 
-// A disturbed future returns its error to all goroutines that wait, now and later. It goes on when
+// A disturbed future returns its error to all goroutines that wait, now and later. It continues when
 // it is no longer disturbed, and ends as any other.
 func TestDisturb(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

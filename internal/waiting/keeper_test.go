@@ -247,8 +247,8 @@ func TestTestDoesNotBlockForAVerdict(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A verdict interrupts Waits. If Ended returns nil they go on, with a new Park. The operation goes
-// on in any case.
+// A verdict interrupts Waits. If Ended returns nil they continue, with a new Park. The operation
+// stays pending in any case.
 func TestAKeeperInterruptsWaits(t *testing.T) {
 	for name, verdict := range map[string]error{"they end": errCommon, "they go on": nil} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { interruptWaits(t, verdict) }) })

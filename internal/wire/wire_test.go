@@ -110,8 +110,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// A message that ranks of one process pass on is decoded once; equal bytes elsewhere are another
-// message.
+// A message that ranks of one process pass on is decoded once, unlike equal bytes elsewhere.
 func TestShared(t *testing.T) {
 	var shared wire.Shared[string]
 	calls := 0

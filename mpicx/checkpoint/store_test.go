@@ -57,7 +57,7 @@ func saveAndRestore(ctx context.Context, t *testing.T, world *mpicx.Comm, scheme
 }
 
 // A variable takes the place of the one that had its name: the next attempt of a program protects
-// its own. A Once variable that is protected while a Save goes on is in the next version.
+// its own. A Once variable that is protected while a Save is under way is in the next version.
 func TestProtectAgain(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		st := opened(ctx, world)
@@ -220,7 +220,7 @@ func TestCosts(t *testing.T) {
 }
 
 // Save returns at once, even if other ranks have not called it yet. One rank alone may wait for it,
-// while the others go on without the store.
+// while the others continue without the store.
 func TestSaveIsAsynchronous(t *testing.T) {
 	mpicxtest.Run(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		st, _ := open(ctx, world, checkpoint.RS(2, 1))

@@ -82,8 +82,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// Any rank may have any rows before, in any number of blocks, and parts of a vector for some of
-// them.
+// Any rank may have any rows before, in any number of blocks, and parts of a vector.
 func TestNew(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -10,7 +10,7 @@ import (
 )
 
 // A Space is where vectors live: every rank holds some elements of each, and an
-// inner product is the sum of what the ranks have of it.
+// inner product is the sum of the ranks' parts of it.
 type Space interface {
 	// Sum starts to add up parts over all ranks, element by element, into sums.
 	// Both belong to the Space until the future is done. All ranks get sums that
@@ -50,7 +50,7 @@ type System struct {
 // Options say when a method ends, and who looks on.
 type Options struct {
 	Tol     float64 // the end: ‖r‖ ≤ Tol·‖b‖
-	MaxIter int     // or so many iterations
+	MaxIter int     // or this number of iterations
 	Restart int     // GMRES: the length of a cycle; 0 means 30
 
 	// The method gives up when the residual has grown by this factor since the beginning:
@@ -122,7 +122,7 @@ func (s *State) broken(quantity string, value float64, expected string) (Result,
 	return s.end(&BreakdownError{s.method, s.Iter + 1, quantity, value, expected})
 }
 
-// Current stores the iterate in x, and what the recursion has for its residual
+// Current stores the iterate in x, and the recursion's residual
 // in r. It needs no other rank, if the preconditioner does not.
 func (s *State) Current(ctx context.Context, x, r []float64) {
 	if s.current != nil {

@@ -154,7 +154,7 @@ func vectors(count, n int) [][]float64 {
 	return vs
 }
 
-// dots computes inner products. Those that are needed together take one reduction.
+// dots computes inner products. All that are needed together take one reduction.
 type dots struct {
 	space       Space
 	parts, sums []float64

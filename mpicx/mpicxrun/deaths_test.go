@@ -145,7 +145,7 @@ func TestNoOrphans(t *testing.T) {
 // leaveNothing checks that the next job removes what is left of those of which not all processes
 // have come.
 func leaveNothing(t *testing.T, launchers ...int) {
-	_, _, errs := of(t, "sum", "-n", "1")
+	_, _, errs := runToEnd(t, "sum", "-n", "1")
 	for _, in := range []string{"/dev/shm", os.TempDir()} {
 		for _, pid := range launchers {
 			left, err := filepath.Glob(filepath.Join(in, fmt.Sprintf("mpicxrun-*-%d-*", pid)))
@@ -196,7 +196,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops all, and fg has them go on.
+// Ctrl-Z stops all, and fg has them continue.
 func TestJobControl(t *testing.T) {
 	if _, err := exec.LookPath("ps"); err != nil {
 		t.Skip(err)
@@ -253,7 +253,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 }
 
-// Without any of its three files a job goes on.
+// Without any of its three files a job continues.
 func TestNoFiles(t *testing.T) {
 	command("instance", "-n", "2").under(t, "sh", "-c", `"$0" "$@" <&- >&- 2>&-`).ends(t, 0)
 }

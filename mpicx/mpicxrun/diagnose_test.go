@@ -45,7 +45,7 @@ func init() {
 // The deadline of the processes' Runs has what they were in printed once for the job.
 func TestDeadlineOfAJob(t *testing.T) {
 	t.Setenv("TEST_DEADLINE", "6s")
-	_, _, errs := of(t, "hangs", "-n", "4")
+	_, _, errs := runToEnd(t, "hangs", "-n", "4")
 	require.Equal(t, 1, strings.Count(errs, "mpicx: the deadline of the job's context has passed; before,"+hanging), errs)
 	require.Equal(t, 1, strings.Count(errs, "the ranks of"), errs)
 }

@@ -27,8 +27,8 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// of returns the writer of one process.
-func (o *output) of(rank int) io.Writer {
+// writerOf returns the writer of one process.
+func (o *output) writerOf(rank int) io.Writer {
 	l := label.New(rank, o, &o.mu)
 	o.lines = append(o.lines, l)
 	return l

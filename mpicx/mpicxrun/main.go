@@ -76,7 +76,7 @@ func run(n, later int, label, verbose bool, args []string) (status int, err erro
 		c.Args[0] = args[0]
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr
 		if label {
-			c.Stdout, c.Stderr = out.of(rank), errs.of(rank)
+			c.Stdout, c.Stderr = out.writerOf(rank), errs.writerOf(rank)
 			c.WaitDelay = time.Second // a child of the process may still have its output open
 		}
 		return c

@@ -129,8 +129,8 @@ func (j *job) status(t *testing.T) int {
 	return j.ProcessState.ExitCode()
 }
 
-// of runs a program to its end.
-func of(t *testing.T, program string, args ...string) (status int, out, errs string) {
+// runToEnd runs a program to its end.
+func runToEnd(t *testing.T, program string, args ...string) (status int, out, errs string) {
 	t.Helper()
 	j := start(t, program, args...)
 	status = j.status(t)
@@ -171,7 +171,7 @@ func gone(t *testing.T, pid int) {
 
 func printPid(world *mpicx.Comm) { fmt.Printf("pid %d %d\n", world.Rank(), os.Getpid()) }
 
-// patience is for how long a mpicxrun may go on.
+// patience is for how long a mpicxrun may run.
 var patience = 5 * time.Minute
 
 func init() {

@@ -347,8 +347,7 @@ func own() int {
 	return r
 }
 
-// recovering calls fn with the communicator of those that live, until all of these have
-// succeeded.
+// recovering calls fn with the communicator of the survivors, until all of these have succeeded.
 func recovering(ctx context.Context, world *mpicx.Comm, fn func(ctx context.Context, c *mpicx.Comm) error) error {
 	for c := world; ; {
 		err := c.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, c) })

@@ -148,7 +148,7 @@ func TestRespawnRefused(t *testing.T) {
 		"mpicxrun -respawn":                             {"-n", "2"},
 		"2 processes, and 200 later, expected 1 to 128": {"-n", "2", "-respawn", "200"},
 	} {
-		status, out, errs := of(t, "respawn", args...)
+		status, out, errs := runToEnd(t, "respawn", args...)
 		require.Equal(t, strings.HasSuffix(why, "128"), status == 2, errs)
 		require.NotZero(t, status)
 		require.Empty(t, out)

@@ -59,7 +59,7 @@ func prints(t *testing.T, program string, want ...string) (errs string) {
 // succeeds runs a program to its end, which is a good one.
 func succeeds(t *testing.T, program string, args ...string) (out, errs string) {
 	t.Helper()
-	status, out, errs := of(t, program, args...)
+	status, out, errs := runToEnd(t, program, args...)
 	require.Zero(t, status, errs)
 	return out, errs
 }
@@ -67,7 +67,7 @@ func succeeds(t *testing.T, program string, args ...string) (out, errs string) {
 // refuses checks that a program fails in 3 processes, and what they say.
 func refuses(t *testing.T, program, why string) {
 	t.Helper()
-	status, _, errs := of(t, program, "-n", "3")
+	status, _, errs := runToEnd(t, program, "-n", "3")
 	require.Equal(t, 1, status)
 	require.Contains(t, errs, why)
 }
@@ -96,7 +96,7 @@ func TestLeftToFinalize(t *testing.T) {
 func TestCallThatOneNeverMakes(t *testing.T) {
 	for _, backend := range []string{"blackchannel", "ulfm"} {
 		t.Setenv("TEST_BACKEND", backend)
-		status, _, errs := of(t, "omitted", "-n", "3")
+		status, _, errs := runToEnd(t, "omitted", "-n", "3")
 		require.Equal(t, 1, status, backend)
 		require.Contains(t, errs, "Barrier: rank 1 has returned", backend)
 	}
@@ -111,7 +111,7 @@ func TestSpareInstance(t *testing.T) {
 	}
 	t.Setenv("TEST_BACKEND", "ulfm")
 	t.Setenv("TEST_VICTIM", "1")
-	_, out, errs := of(t, "spare", "-n", "3")
+	_, out, errs := runToEnd(t, "spare", "-n", "3")
 	require.NotContains(t, errs, "mpicx:")
 	require.Equal(t, []string{"rank 0, incarnation 0", "rank 1, incarnation 1"}, sorted(out))
 }
@@ -120,7 +120,7 @@ func TestSpareInstance(t *testing.T) {
 func TestSpareAlone(t *testing.T) {
 	t.Setenv("TEST_VICTIM", "all")
 	for _, program := range []string{"spare alone", "spare"} {
-		status, out, errs := of(t, program, "-n", "3")
+		status, out, errs := runToEnd(t, program, "-n", "3")
 		require.NotZero(t, status, program)
 		require.Contains(t, errs, "mpicx: Run: all working ranks have ended, and this rank was not taken in: mpicx: processes of ranks [0 1] have died")
 		require.NotContains(t, out, "incarnation")
@@ -144,7 +144,7 @@ func TestOneTimelineThatCantBe(t *testing.T) {
 			for i, name := range []string{"TEST_HOW", "TEST_BACKEND", "TEST_VICTIM"} {
 				t.Setenv(name, words[i])
 			}
-			status, out, errs := of(t, "unrecorded", "-n", "3")
+			status, out, errs := runToEnd(t, "unrecorded", "-n", "3")
 			require.Equal(t, 1, status)
 			require.Contains(t, errs, why)
 			if words[0] == "spare" {
@@ -258,13 +258,13 @@ func TestStep(t *testing.T) {
 	t.Setenv("PMIX_RANK", "0")
 	for tasks, want := range map[string]int{"": 125, "1": 0, "2": 125} {
 		t.Setenv("SLURM_STEP_NUM_TASKS", tasks)
-		status, _, errs := of(t, "sum", "-n", "2")
+		status, _, errs := runToEnd(t, "sum", "-n", "2")
 		require.Equal(t, want, status, "%s: %s", tasks, errs)
 	}
 	t.Setenv("SLURM_STEP_NUM_TASKS", "1") // in which mpirun has started more
 	for _, size := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
 		t.Setenv(size, "2")
-		status, _, _ := of(t, "sum", "-n", "2")
+		status, _, _ := runToEnd(t, "sum", "-n", "2")
 		require.Equal(t, 125, status, size)
 		t.Setenv(size, "")
 	}
@@ -272,15 +272,15 @@ func TestStep(t *testing.T) {
 
 // What is started where it can't be a rank says so.
 func TestMisplaced(t *testing.T) {
-	_, out, _ := of(t, "grandchild", "-n", "2")
+	_, out, _ := runToEnd(t, "grandchild", "-n", "2")
 	require.Contains(t, out, "start a program from a rank without MPICXRUN_JOB")
 	require.Contains(t, out, "exit status 1")
-	_, out, _ = of(t, "nested", "-n", "1")
+	_, out, _ = runToEnd(t, "nested", "-n", "1")
 	require.Contains(t, out, "a job inside a job")
 	require.Contains(t, out, "exit status 125")
 	refuses(t, "mpirun", "one inside of the other")
 	t.Setenv("PMI_RANK", "0")
-	status, _, errs := of(t, "sum", "-n", "2")
+	status, _, errs := runToEnd(t, "sum", "-n", "2")
 	require.Equal(t, 125, status)
 	require.Contains(t, errs, "does not run inside it")
 	require.NoError(t, os.Unsetenv("PMI_RANK"))

@@ -132,7 +132,7 @@ func TestIntercommWaysOfThePaper(t *testing.T) {
 	require.Zero(t, count("CreateIntercomm", ours, append(barriers, leaders...)...))
 }
 
-// If a whole group fails and no rank dies, the other group waits for ever in the barrier of both.
+// If a whole group fails and no rank dies, the other group waits forever in the barrier of both.
 // No rank can tell it, because the failed group does not have the communicator of the barrier.
 func TestIntercommHalfMade(t *testing.T) {
 	if mpicx.Backend != "ulfm" {

@@ -100,7 +100,7 @@ func TestAProcessIsKilledAndReplaced(t *testing.T) {
 
 // A death on a grid is one error, though the ranks pass it on to the communicator from which the
 // grid was made. It is the error that is drawn, and not the one before, of which no repair was
-// needed. Nothing of the dead goes on.
+// needed. No operation of the dead continues.
 func TestADeathOnAGrid(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	dir := recorded(t)

@@ -33,7 +33,7 @@ type Attempt struct {
 	Joined bool
 
 	// Replaced are the ranks of Comm whose processes have joined since the first attempt,
-	// ascending. Those that are new in Comm itself are Comm.Replaced.
+	// ascending. The ranks that are new in Comm itself are Comm.Replaced.
 	Replaced []int
 
 	// Gone are the ranks whose places Shrink has left empty: ranks of the communicator that Run

@@ -11,7 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/recovery"
 )
 
-// Rank 1 dies in the first attempt, and there is no spare: the others go on without it.
+// Rank 1 dies in the first attempt, and there is no spare: the others continue without it.
 func ExampleElseShrink() {
 	_ = mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {

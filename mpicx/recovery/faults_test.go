@@ -213,7 +213,7 @@ func twoDie(t *testing.T, n, k, victim int) (moments int) {
 	return moments
 }
 
-// Where nobody can go on after a death, each rank has one error, which says so once.
+// Where nobody can continue after a death, each rank has one error, which says so once.
 func TestDeathThatNothingRepairs(t *testing.T) {
 	if ulfm || runtime.GOOS == "windows" {
 		t.Skip("the others go on, or no ranks are processes")

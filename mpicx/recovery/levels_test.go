@@ -97,8 +97,7 @@ func disturb(ctx context.Context, world *mpicx.Comm, count *disturbed, fails fun
 	})
 }
 
-// An inner level shrinks when a rank dies. No other rank is told until the outer level needs the
-// dead rank.
+// An inner level shrinks when a rank dies. No other rank is told until the outer one needs it.
 func TestInnerShrink(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n = 6

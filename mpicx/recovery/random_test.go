@@ -34,23 +34,23 @@ const (
 
 // faults holds the faults of a rank, each of which happens once, and records them.
 type faults struct {
-	rnd    *rand.Rand
-	share  int // one place in so many
-	left   int
-	kinds  []fault
-	raised []string
-	lost   bool
+	rnd       *rand.Rand
+	share     int // one place in share
+	remaining int
+	kinds     []fault
+	raised    []string
+	lost      bool
 }
 
 func (f *faults) at(ctx context.Context, world, c *mpicx.Comm) error {
 	for range f.rnd.IntN(4) {
 		runtime.Gosched()
 	}
-	if f.left == 0 || f.rnd.IntN(f.share) > 0 {
+	if f.remaining == 0 || f.rnd.IntN(f.share) > 0 {
 		return nil
 	}
-	f.left--
-	err := fmt.Errorf("error %d of %d, incarnation %d", f.left, world.Rank(), world.Incarnation())
+	f.remaining--
+	err := fmt.Errorf("error %d of %d, incarnation %d", f.remaining, world.Rank(), world.Incarnation())
 	kind := f.kinds[f.rnd.IntN(len(f.kinds))]
 	if kind < panics {
 		f.raised = append(f.raised, err.Error())
@@ -139,11 +139,11 @@ func TestRandomFaults(t *testing.T) {
 			}
 		}
 		p := &program{
-			plans: make([]*faults, n), rescue: faults{share: 6, kinds: kinds, left: 1}, seed: rnd.Uint64(),
+			plans: make([]*faults, n), rescue: faults{share: 6, kinds: kinds, remaining: 1}, seed: rnd.Uint64(),
 			nested: rnd.IntN(2) == 0, opts: append(opts, recovery.MaxAttempts(1000)),
 		}
 		for r := range p.plans {
-			p.plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), left: rnd.IntN(4), kinds: kinds}
+			p.plans[r] = &faults{rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), share: 1 + rnd.IntN(12), remaining: rnd.IntN(4), kinds: kinds}
 		}
 		var rs records
 		mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error { return p.run(ctx, world, &rs) }, mpicx.WithSpares(spares))

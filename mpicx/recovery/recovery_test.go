@@ -224,8 +224,7 @@ func TestWrongArguments(t *testing.T) {
 	})
 }
 
-// A failure names the program's code, not the package's. What Run does about it is logged, in a
-// line.
+// A failure names the program's code, not the package's. Run logs its reaction in a line.
 func TestOriginAndLog(t *testing.T) {
 	var cause error
 	var b strings.Builder

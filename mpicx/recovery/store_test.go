@@ -58,7 +58,7 @@ func whole(n, steps int) []float64 {
 	return x
 }
 
-// A rank dies at each of its operations, and a spare goes on with what it had.
+// A rank dies at each of its operations, and a spare continues with its data.
 func TestStoreAndSpares(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	const n, steps = 3, 7
@@ -92,7 +92,7 @@ func TestStoreWrong(t *testing.T) {
 	})
 }
 
-// Processes that are killed: spares, or fresh ranks, go on with what the dead had kept.
+// Processes that are killed: spares, or fresh ranks, continue with what the dead had kept.
 func TestProcesses(t *testing.T) {
 	t.Run("spares", func(t *testing.T) { testProcesses(t, 2, mpicx.WithSpares(2)) })
 	t.Run("fresh", func(t *testing.T) { testProcesses(t, 0, mpicx.WithRespawn()) })

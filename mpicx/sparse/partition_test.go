@@ -64,7 +64,7 @@ func leastMost(ptr []int, n int) int {
 	return least
 }
 
-// rowPtr returns where the rows begin that have so many entries.
+// rowPtr returns where the rows begin that have these numbers of entries.
 func rowPtr(counts []int) []int {
 	ptr := []int{0}
 	for i, c := range counts {

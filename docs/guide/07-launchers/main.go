@@ -1,4 +1,4 @@
-// Rank 2 ends in one of several ways, and the others go on if they can.
+// Rank 2 ends in one of several ways, and the others continue if they can.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Two groups of ranks fit a model each. A group whose fit fails goes on where it was best, and
+// Two groups of ranks fit a model each. A group whose fit fails continues where it was best, and
 // the other group does not notice. With -die a process dies as well.
 package main
 

@@ -51,7 +51,7 @@ type Detector struct {
 	maxR    float64 // the largest norm of all of r so far
 
 	newest []float64
-	turn   int // which eighth of newest is checked
+	eighth int // which eighth of newest is checked
 	sum    uint64
 }
 
@@ -89,8 +89,8 @@ func (d *Detector) Iteration(ctx context.Context, s *krylov.State, gap bool) err
 			return err
 		}
 	}
-	d.newest, d.turn = s.P, s.Iter%turns
-	d.sum = checksum(s.P, d.turn)
+	d.newest, d.eighth = s.P, s.Iter%eighths
+	d.sum = checksum(s.P, d.eighth)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (d *Detector) isNewest(v []float64) bool {
 // read checks a vector that the solver is about to read.
 func (d *Detector) read(v []float64) error {
 	if d.isNewest(v) {
-		if sum := checksum(v, d.turn); sum != d.sum {
+		if sum := checksum(v, d.eighth); sum != d.sum {
 			return &Finding{CodeChecksum, fmt.Sprintf("the newest basis vector is not what was written: checksum %016x, expected %016x", sum, d.sum)}
 		}
 	}
@@ -156,8 +156,8 @@ func (d *Detector) give(v []float64) error {
 
 func isFinite(e float64) bool { return e-e == 0 }
 
-// AllFinite reports whether all elements are finite. Their sum is not finite if one of them is not. If
-// the sum is not finite, the elements are checked one by one, because it may have overflowed.
+// AllFinite reports whether all elements are finite. Their sum is not finite if one of them is not.
+// If the sum is not finite, the elements are checked one by one, because it may have overflowed.
 func AllFinite(v []float64) bool {
 	var s0, s1, s2, s3, s4, s5, s6, s7 float64
 	rest := v
@@ -180,16 +180,16 @@ func AllFinite(v []float64) bool {
 // A vector has this many parts, each with every eighth piece of 64 elements. A checksum is of one
 // part.
 const (
-	turns = 8
-	piece = 64
+	eighths = 8
+	piece   = 64
 )
 
 // checksum returns a number that almost certainly changes with that part of v. It has four
 // independent sums, for speed.
-func checksum(v []float64, turn int) uint64 {
+func checksum(v []float64, eighth int) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	var s0, s1, s2, s3 uint64
-	for lo := turn * piece % max(len(v), 1); lo < len(v); lo += turns * piece {
+	for lo := eighth * piece % max(len(v), 1); lo < len(v); lo += eighths * piece {
 		rest := v[lo:min(lo+piece, len(v))]
 		for ; len(rest) >= 4; rest = rest[4:] {
 			s0 = s0*odd + math.Float64bits(rest[0])

@@ -14,7 +14,7 @@ func TestChecksum(t *testing.T) {
 		for i := range v {
 			v[i] = float64(i + 1)
 		}
-		sums := make([]uint64, turns)
+		sums := make([]uint64, eighths)
 		for turn := range sums {
 			sums[turn] = checksum(v, turn)
 		}

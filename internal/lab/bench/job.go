@@ -46,7 +46,7 @@ func rankOfJob(args []string) {
 			jobPingPong(ctx, world, number)
 		case "stream":
 			jobStream(ctx, world, number)
-		case "sleep": // so many ms, outside of the library
+		case "sleep": // number ms, outside of the library
 			time.Sleep(time.Duration(number) * time.Millisecond)
 		case "wait": // the others for rank 0
 			if world.Rank() == 0 {
@@ -189,7 +189,7 @@ func jobTold(ctx context.Context, world *mpicx.Comm) error {
 	return nil
 }
 
-// jobRecover is recover in c/bench.c. The process that dies holds so many MiB.
+// jobRecover is recover in c/bench.c. The process that dies holds this many MiB.
 func jobRecover(ctx context.Context, world *mpicx.Comm, holds int) error {
 	victim := world.Size() - 1
 	if world.Rank() == victim {

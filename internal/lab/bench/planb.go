@@ -207,7 +207,7 @@ func (r *planRank) ended(err error) {
 	now := r.now()
 	r.took[r.k], r.began = now-r.began, now
 	r.k++
-	r.then(r.next)
+	r.whenFree(r.next)
 }
 
 // planRows compare the operations at and after a revoke with those before.

@@ -84,8 +84,8 @@ func simulationOf(c sim.Config) *simulation {
 // now is the rank's clock.
 func (r *virtualRank) now() time.Duration { return r.sim.RankNow(r.rank) }
 
-// then continues the rank's program when its CPU is free.
-func (r *virtualRank) then(f func()) { r.sim.After(0, r.rank, f) }
+// whenFree continues the rank's program when its CPU is free.
+func (r *virtualRank) whenFree(f func()) { r.sim.After(0, r.rank, f) }
 
 // run runs a collective operation on comm. All ranks begin these operations in the same order.
 func (r *virtualRank) run(comm transport.Comm, a collective.Algorithm, done func(error)) {

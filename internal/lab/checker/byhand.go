@@ -109,7 +109,7 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	}
 	flag := 0
 	// The flag contains the outcome.
-	_ = r.again("Agree", e, c, func() (err error) {
+	_ = r.untilNoVerdict("Agree", e, c, func() (err error) {
 		flag, err = c.Agree(proposal).Get(e.ctx)
 		return err
 	}, func(err error) {
@@ -138,9 +138,9 @@ func (r *rank) repairByHand(s *step, e *env, c *inst) error {
 	return r.remake(s, e, c)
 }
 
-// again repeats a repair operation while it ends with an error that all ranks have. It calls done
-// with the first other result.
-func (r *rank) again(what string, e *env, c *inst, call func() error, done func(error)) error {
+// untilNoVerdict repeats a repair operation while it ends with an error that all ranks have. It
+// calls done with the first other result.
+func (r *rank) untilNoVerdict(what string, e *env, c *inst, call func() error, done func(error)) error {
 	for range 100 {
 		v := event{what: what, comm: c, begin: r.now()}
 		v.err = call()

@@ -29,7 +29,7 @@ func TestPrograms(t *testing.T) {
 	for name, share := range map[string]uint64{"one goroutine": 0, "several goroutines": 100} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			c := &checker{next: 1, until: 1 + n, goroutines: share, again: 100, out: &out, seen: make(map[string]int)}
+			c := &checker{next: 1, until: 1 + n, goroutines: share, repeats: 100, out: &out, seen: make(map[string]int)}
 			c.run(t)
 			require.Zero(t, c.failed, "%v", &out)
 			t.Log(&out)

@@ -71,7 +71,7 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 		ctx, cancel := context.WithTimeout(e.ctx, 50*tick)
 		defer cancel()
 		v.err = pending.Wait(ctx)
-		if m, ok := v.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm && is[*mpicx.ProcFailedError](v.err) {
+		if m, ok := v.err.(*mpicx.MPIError); ok && m.Class == mpicx.ClassComm && hasType[*mpicx.ProcFailedError](v.err) {
 			return nil // of the rank that would send
 		}
 		r.note(&v, e, true)
@@ -152,7 +152,7 @@ func (r *rank) useClosed(e *env, c *inst) error {
 	return nil
 }
 
-func is[E error](err error) bool {
+func hasType[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }

@@ -104,7 +104,7 @@ func (r *rank) begin(ctx context.Context, p *program) error {
 	r.insts = []*inst{r.world}
 	r.enlist(r.scoped, r.world)
 	r.outcome("H5: members of "+r.world.name, fmt.Sprint(r.world.members, r.world.taken))
-	return r.all(s.then, &env{ctx: ctx, comms: map[int]*inst{s.id: r.world}})
+	return r.all(s.afterRepair, &env{ctx: ctx, comms: map[int]*inst{s.id: r.world}})
 }
 
 func isVerdict(err error) bool {
@@ -185,7 +185,7 @@ func (r *rank) step(s *step, e *env) error {
 		}
 	case doWatch:
 		if s.has(r.id) {
-			r.watch(s, e, c)
+			r.signalLater(s, e, c)
 		}
 	}
 	return nil

@@ -144,9 +144,9 @@ func (g *generator) repair(s *scene, comm int) *step {
 	}
 	then := &scene{vars: []int{p.id}, aligned: map[int]bool{p.id: true}, around: make(map[int]bool), tried: make(map[int]bool), watched: make(map[int]bool), depth: s.depth + 1}
 	if then.depth < 3 && g.IntN(3) > 0 {
-		p.then = append(p.then, g.repair(then, p.id))
+		p.afterRepair = append(p.afterRepair, g.repair(then, p.id))
 	} else {
-		p.then = append(p.then, g.scope(then, p.id))
+		p.afterRepair = append(p.afterRepair, g.scope(then, p.id))
 	}
 	return p
 }

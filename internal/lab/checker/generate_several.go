@@ -74,7 +74,7 @@ func (g *generator) goroutines(s *scene, comm int) *step {
 	return p
 }
 
-// legal removes what a group may not have. One goroutine begins collective operations on the
+// legal removes the steps that are wrong in a group. One goroutine begins collective operations on the
 // communicator. If some have a Try, the error may be over when another begins: what that waits for then
 // ends only by the group's context, and it must not begin a collective operation. Nor does the group's
 // context end by an error of another kind, because the Try would return that.

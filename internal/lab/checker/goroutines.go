@@ -49,7 +49,7 @@ func (s *step) keeps() bool {
 }
 
 func anywhere(steps []*step, holds func(*step) bool) bool {
-	return slices.ContainsFunc(steps, func(s *step) bool { return holds(s) || anywhere(s.body, holds) || anywhere(s.then, holds) })
+	return slices.ContainsFunc(steps, func(s *step) bool { return holds(s) || anywhere(s.body, holds) || anywhere(s.afterRepair, holds) })
 }
 
 // on returns the innermost scope on the communicator of that name.
@@ -70,7 +70,7 @@ func (r *running) place(comm string) []string {
 }
 
 // owner returns the Try around on the communicator of that name to which a verdict belongs that was raised
-// at a place: the innermost of those that are around the place too. It is nil if there is none, or if the
+// at a place: the innermost Try that is around the place too. It is nil if there is none, or if the
 // verdict was raised in a Try inside that: if the rank does not come to it, or has left it, the verdict is
 // part of the next one.
 func (r *running) owner(comm string, place []string) *running {
@@ -409,8 +409,8 @@ func (r *rank) tooLate(e *env, c *inst, text string) {
 	r.raised[what][0].never = true
 }
 
-// watch begins a goroutine that signals, unless the function has returned before.
-func (r *rank) watch(s *step, e *env, c *inst) {
+// signalLater begins a goroutine that signals, unless the function has returned before.
+func (r *rank) signalLater(s *step, e *env, c *inst) {
 	e = e.besides(e.ctx, 0)
 	in := e.in.on(c.name)
 	f := &ownError{text: fmt.Sprintf("e%d%s of rank %d", s.id, e.path, r.id)}
@@ -475,7 +475,7 @@ func (r *rank) deferred(s *step, e *env, err error) error {
 	r.mu.Lock()
 	told := e.in.told != ""
 	r.mu.Unlock()
-	if s.defers == 0 || !isVerdict(err) || !told || is[*left](err) {
+	if s.defers == 0 || !isVerdict(err) || !told || hasType[*leftGuard](err) {
 		return err
 	}
 	own := &ownError{text: fmt.Sprintf("d%d%s of rank %d", s.id, e.path, r.id)}

@@ -33,8 +33,8 @@ type history struct {
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool
 	revoked map[string]bool // names of communicators that a rank has revoked
-	scoped  map[string]bool // names of those that were used by Try, TryAll or Guard
-	guarded map[string]bool // names of those that were used by Guard
+	scoped  map[string]bool // names of communicators that were used by Try, TryAll or Guard
+	guarded map[string]bool // names of communicators that were used by Guard
 	claims  []claim
 }
 

@@ -31,7 +31,7 @@ func main() {
 	if !*parallel {
 		runtime.GOMAXPROCS(1) // one order of events, usually
 	}
-	c := &checker{next: *from, until: *from + *programs, goroutines: *goroutines, every: *every, whole: *whole, trace: *trace, again: *again, out: os.Stdout, seen: make(map[string]int)}
+	c := &checker{next: *from, until: *from + *programs, goroutines: *goroutines, every: *every, whole: *whole, trace: *trace, repeats: *again, out: os.Stdout, seen: make(map[string]int)}
 	if *long > 0 {
 		c.next, c.until, c.end = rand.Uint64N(1<<48), 1<<63, time.Now().Add(*long)
 	}
@@ -56,7 +56,7 @@ type checker struct {
 	every       bool
 	whole       bool
 	trace       bool
-	again       int // runs of a program that has failed, of which one has to fail too; 0: none
+	repeats     int // runs of a program that has failed, of which one has to fail too; 0: none
 	out         io.Writer
 
 	ran, failed int
@@ -78,7 +78,7 @@ func (c *checker) run(t *testing.T) {
 	}
 	c.print(start)
 	if c.rare > 0 {
-		fmt.Fprintf(c.out, "%d more failed once, and not again in %d runs each\n", c.rare, c.again)
+		fmt.Fprintf(c.out, "%d more failed once, and not again in %d runs each\n", c.rare, c.repeats)
 	}
 	for kind, n := range c.seen {
 		fmt.Fprintf(c.out, "%6d %s\n", n, kind)
@@ -107,10 +107,10 @@ func (c *checker) one(t *testing.T, seed uint64) {
 	if len(h.failures) == 0 {
 		return
 	}
-	if c.again > 0 && !c.failsAgain(t, p) {
+	if c.repeats > 0 && !c.failsAgain(t, p) {
 		c.rare++
 		fmt.Fprintf(c.out, "\nonce, and not again in %d runs: seed %d: %s\n\n%v\nWhat the ranks were told:\n%v\n",
-			c.again, seed, strings.Join(h.failures, "\n"), p, h)
+			c.repeats, seed, strings.Join(h.failures, "\n"), p, h)
 		return
 	}
 	c.failed++
@@ -140,7 +140,7 @@ func (c *checker) one(t *testing.T, seed uint64) {
 }
 
 func (c *checker) failsAgain(t *testing.T, p *program) bool {
-	for range c.again {
+	for range c.repeats {
 		if len(play(t, p).failures) > 0 {
 			return true
 		}

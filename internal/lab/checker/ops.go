@@ -74,7 +74,7 @@ func (r *rank) operate(s *step, e *env, c *inst) error {
 			}
 		}
 	}
-	ended := e.ctx.Err() != nil && context.Cause(e.ctx) == err // by an error group, whose error it is: the operation goes on
+	ended := e.ctx.Err() != nil && context.Cause(e.ctx) == err // by an error group, whose error it is: the operation stays pending
 	if err == nil || v.of != "" && c.derivedFrom(v.of) && !ended {
 		// Every operation begun has ended (P4), so the buffers are the program's again (F4).
 		o.scribble()

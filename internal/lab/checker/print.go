@@ -130,7 +130,7 @@ func (w *writer) step(s *step) {
 			how = "Replace"
 		}
 		w.line("err == nil { _, err = %s.Agree(-1 &^ (1 << rank)).Get(ctx) }", c)
-		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.%s().Get(ctx)", c, name(s.id), c, how), s.then, "")
+		w.block(fmt.Sprintf("if err != nil { revoke %s unless it is corrupted; %s := %s.%s().Get(ctx)", c, name(s.id), c, how), s.afterRepair, "")
 	case doDerive:
 		how := "Dup()"
 		if s.how == split {

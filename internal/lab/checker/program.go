@@ -63,10 +63,10 @@ type step struct {
 	absorb bool // doDerive: errors that corrupt the communicator are handled too
 	close  bool // doDerive: the communicator is closed after the body
 	// doRepair: spares take the places of the dead, if there are enough
-	replace bool
-	repeat  int // doScope
-	body    []*step
-	then    []*step // doRepair: after Shrink or Replace
+	replace     bool
+	repeat      int // doScope
+	body        []*step
+	afterRepair []*step // doRepair: after Shrink or Replace
 }
 
 // How a step raises.
@@ -139,7 +139,7 @@ func (p *program) repair(id int) *step {
 		if steps[i].id == id {
 			return steps[i]
 		}
-		steps = steps[i].then
+		steps = steps[i].afterRepair
 	}
 }
 
@@ -158,7 +158,7 @@ func cloneAll(steps []*step) []*step {
 	for _, s := range steps {
 		c := *s
 		c.delay, c.crew = slices.Clone(s.delay), slices.Clone(s.crew)
-		c.body, c.then = cloneAll(s.body), cloneAll(s.then)
+		c.body, c.afterRepair = cloneAll(s.body), cloneAll(s.afterRepair)
 		all = append(all, &c)
 	}
 	return all
@@ -172,7 +172,7 @@ func (p *program) size() int {
 func sizeOf(steps []*step) int {
 	n := 0
 	for _, s := range steps {
-		n += 10 + sizeOf(s.body) + sizeOf(s.then) + max(s.repeat, 1) + 3*len(s.crew) + min(s.defers, 1)
+		n += 10 + sizeOf(s.body) + sizeOf(s.afterRepair) + max(s.repeat, 1) + 3*len(s.crew) + min(s.defers, 1)
 		for _, d := range s.delay {
 			n += min(d, 1)
 		}

@@ -92,7 +92,7 @@ func (r *rank) made(what string, e *env, c *inst, call func() *future.Future[*mp
 		return err
 	}
 	if r.byHand {
-		err = r.again(what, e, c, do, func(error) {})
+		err = r.untilNoVerdict(what, e, c, do, func(error) {})
 		return made, err
 	}
 	v := event{what: what, comm: c, begin: r.now()}
@@ -137,7 +137,7 @@ func (r *rank) after(s *step, e *env, c, d *inst, check func(c, d *inst)) error 
 	inner.scopes = e.scopes
 	inner.comms = maps.Clone(e.comms)
 	inner.comms[s.id] = d
-	return r.all(s.then, &inner)
+	return r.all(s.afterRepair, &inner)
 }
 
 // shrunk checks that the ranks of d are ranks of c in the same order.

@@ -11,19 +11,19 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// left is an error that has come out of Guard, as the program sees it.
-type left struct {
+// leftGuard is an error that has come out of Guard, as the program sees it.
+type leftGuard struct {
 	comm string
 	err  error
 }
 
-func (e *left) Error() string { return fmt.Sprintf("out of Guard of %s: %v", e.comm, e.err) }
-func (e *left) Unwrap() error { return e.err }
+func (e *leftGuard) Error() string { return fmt.Sprintf("out of Guard of %s: %v", e.comm, e.err) }
+func (e *leftGuard) Unwrap() error { return e.err }
 
 // bare is err as the face returned it.
 func bare(err error) error {
 	for {
-		e, ok := err.(*left)
+		e, ok := err.(*leftGuard)
 		if !ok {
 			return err
 		}
@@ -151,7 +151,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		if err = c.Guard(ctx, body); err != nil {
 			r.unwinds(c)
 			if !r.above(err, c) { // enclosing scopes see another error
-				err = &left{c.name, err}
+				err = &leftGuard{c.name, err}
 			}
 		}
 	}
@@ -225,14 +225,14 @@ func (r *rank) unit(s *step, e *env, c *inst, err error) {
 
 // ofComm reports whether err is a PropagatedError of c itself.
 func (r *rank) ofComm(err error, c *inst) bool {
-	if _, out := err.(*left); out {
+	if _, out := err.(*leftGuard); out {
 		return false
 	}
 	ok := isPropagation(err)
 	return ok && r.ownerOf(err, c) == c
 }
 
-func isPropagation(err error) bool { return is[*mpicx.PropagatedError](err) }
+func isPropagation(err error) bool { return hasType[*mpicx.PropagatedError](err) }
 
 // verdictOf is the verdict that a Try returns, which may wrap an error of this rank.
 func verdictOf(err error) error {

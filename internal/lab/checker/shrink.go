@@ -100,7 +100,7 @@ func candidates(p *program) []*program {
 func count(steps []*step) int {
 	n := 0
 	for _, s := range steps {
-		n += 1 + count(s.body) + count(s.then)
+		n += 1 + count(s.body) + count(s.afterRepair)
 	}
 	return n
 }
@@ -124,7 +124,7 @@ func edit(steps []*step, n int, f func(*step) []*step) []*step {
 				continue
 			}
 			s.body = walk(s.body)
-			s.then = walk(s.then)
+			s.afterRepair = walk(s.afterRepair)
 			all = append(all, s)
 		}
 		return all

@@ -16,8 +16,7 @@ func await(c *Comm, requests ...*request) {
 	c.Look()
 }
 
-// A receive from AnySource that a rank waits for ends when the last of the others has left, and
-// not before.
+// A receive from AnySource that a rank waits for ends only when the last of the others has left.
 func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
 	const n = 4
 	for _, awaitFirst := range []bool{true, false} {
@@ -128,8 +127,7 @@ func post(start func(*Comm) *request) func([]*Comm, **request) {
 func wait(c []*Comm, r **request)  { await(c[0], *r) }
 func leave(c []*Comm, _ **request) { c[1].Leave(false) }
 
-// A request that was begun before an error ends with it, if the rank that has returned knows of
-// the error.
+// A request that was begun before an error ends with it, if the rank that has returned knows it.
 func TestReturnedAfterAnError(t *testing.T) {
 	ranks := New(2)
 	named, anybody := recv(ranks[0], 1, nil), recv(ranks[0], transport.AnySource, nil)

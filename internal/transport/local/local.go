@@ -69,7 +69,7 @@ func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process
 	}
 	for i := range c.sides {
 		if p := c.sides[i].process; p.join(&c.sides[i]) {
-			c.lose(i)
+			c.dropDead(i)
 			c.tellDeath(i)
 			c.endAfterDeath(i)
 		}

@@ -73,7 +73,7 @@ func TestMeet(t *testing.T) {
 				}
 			}
 			for i, r := range rs {
-				switch { // the bytes of those that wait change before all have come: see meet
+				switch { // the bytes of ranks that wait change before all have come: see meet
 				case flow == transport.Together, flow == transport.ToRoot && i == root:
 					require.Len(t, got(r), 3)
 				case flow == transport.FromRoot && i != root:
@@ -84,7 +84,7 @@ func TestMeet(t *testing.T) {
 	}
 }
 
-// A root that needs nobody is at most 64 calls ahead, and what it has sent is what it was.
+// A root that needs nobody is at most 64 calls ahead, and what it has sent does not change.
 func TestMeetAhead(t *testing.T) {
 	ranks := New(2)
 	var ahead []*request
@@ -130,8 +130,7 @@ func TestMeetInterrupted(t *testing.T) {
 	}
 }
 
-// A call that needs a rank which has returned ends, whichever is first; if processes are mortal, that
-// rank dies.
+// A call that needs a rank which has returned ends; if processes are mortal, that rank dies.
 func TestMeetWhoHasReturned(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -271,8 +270,7 @@ type completer func(*transport.Request)
 
 func (f completer) Completed(r *transport.Request) { f(r) }
 
-// The buffers of a rank whose call another one has ended are not free before the rank's Completer
-// has returned.
+// The buffers of a call that another rank has ended are not free before Completer has returned.
 func TestMeetIsNotQuietTooEarly(t *testing.T) {
 	ranks := New(2)
 	quiet := false

@@ -191,7 +191,7 @@ func (p *process) die() {
 	p.miss()
 	sides := p.live()
 	for _, s := range sides {
-		s.comm.lose(s.rank)
+		s.comm.dropDead(s.rank)
 	}
 	for _, s := range sides {
 		s.comm.tellDeath(s.rank)
@@ -201,9 +201,9 @@ func (p *process) die() {
 	}
 }
 
-// lose notes that a process has died, and ends its sends that no receive has taken. As the mu of
-// each side is held after the death, every send that was let through before is listed by then.
-func (c *communicator) lose(victim int) {
+// dropDead notes that a process has died, and ends its sends that no receive has taken. As the mu
+// of each side is held after the death, every send that was let through before is listed by then.
+func (c *communicator) dropDead(victim int) {
 	for i := range c.sides {
 		side := &c.sides[i]
 		side.mu.Lock()

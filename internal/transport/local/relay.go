@@ -14,7 +14,7 @@ import (
 type relay struct {
 	mu      sync.Mutex
 	ready   []*Comm  // sides whose listeners may have something to send
-	then    []func() // called when no side is ready
+	onIdle  []func() // called when no side is ready
 	workers int      // goroutines that carry messages
 }
 
@@ -23,14 +23,14 @@ const batch = 32
 
 // Values of Comm.asking: whether a listener is asked for messages.
 const (
-	idle  = iota
-	asked // until it has no more
-	again // and then once more, because it may have new ones
+	idle       = iota
+	asked      // until it has no more
+	askedAgain // and then once more, because it may have new ones
 )
 
 func (y *relay) poke(s *Comm) {
 	for !s.asking.CompareAndSwap(idle, asked) {
-		if s.asking.CompareAndSwap(asked, again) || s.asking.Load() == again {
+		if s.asking.CompareAndSwap(asked, askedAgain) || s.asking.Load() == askedAgain {
 			return
 		}
 	}
@@ -43,7 +43,7 @@ func (y *relay) poke(s *Comm) {
 // whenIdle calls f once no listener has anything to send.
 func (y *relay) whenIdle(f func()) {
 	y.mu.Lock()
-	y.then = append(y.then, f)
+	y.onIdle = append(y.onIdle, f)
 	y.workIfNobodyDoes()
 	y.mu.Unlock()
 }
@@ -69,11 +69,11 @@ func (y *relay) work() {
 		sides := buf[:copy(buf[:], y.ready)]
 		y.ready = y.ready[len(sides):]
 		if len(sides) == 0 {
-			if y.workers > 1 || len(y.then) == 0 {
+			if y.workers > 1 || len(y.onIdle) == 0 {
 				break
 			}
-			f := y.then[0]
-			y.then = y.then[1:]
+			f := y.onIdle[0]
+			y.onIdle = y.onIdle[1:]
 			y.mu.Unlock()
 			f()
 			y.mu.Lock()

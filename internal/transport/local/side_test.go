@@ -216,8 +216,7 @@ func TestShortMessagesNeedNoAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { irecv(); trySend() }), "receive first, TrySend")
 }
 
-// A communicator forgets those derived from it when all members have made them, or have had an
-// error.
+// A communicator forgets those derived from it when all members have made them, or failed.
 func TestSubsAreForgotten(t *testing.T) {
 	const n = 4
 	cause := errors.New("an error")

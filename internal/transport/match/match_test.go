@@ -24,8 +24,7 @@ func post(epoch transport.Epoch, source, tag int) *letter {
 	return l
 }
 
-// pool draws sources, tags and epochs: of few, so that most match, or of many, so that
-// queues are long.
+// pool draws sources, tags and epochs: few, so that most match, or many, for long queues.
 type pool struct{ *rand.Rand }
 
 func (p pool) message(kinds int) (transport.Epoch, int, int) {
@@ -118,7 +117,7 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 }
 
 // Long queues have an index, so that a search does not look at n messages. It keeps nothing of what
-// has gone, even if the queue is long for ever.
+// has gone, even if the queue is long forever.
 func TestIndexForgets(t *testing.T) {
 	var messages Messages[letter]
 	var receives Receives

@@ -66,7 +66,7 @@ func Start(ctx context.Context, o node.Options) (*node.Job, error) {
 // Alive says whether MPI has begun and not ended. If so, a job can be started again.
 func Alive() bool { return C.mx_alive() != 0 }
 
-// inPieces has transfers divided into pieces of so many bytes, for tests, and copied as where
+// inPieces has transfers divided into pieces of this many bytes, for tests, and copied as where
 // processes are mortal.
 func inPieces(n int, copied bool) { C.mx_copies, C.mx_longest_piece = flag(copied), C.int(n) }
 

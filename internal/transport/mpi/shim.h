@@ -455,7 +455,7 @@ static int mx_begin(mx_transfer *t) {
 //
 // When a process has died, Open MPI ends what it is needed for, and does not wait until the bytes that are
 // under way have come or left. They still do: a dead process's system sends what it had written, and one that is
-// dead only for others goes on when the network heals. So where processes are mortal MPI has copies, and
+// dead only for others continues when the network heals. So where processes are mortal MPI has copies, and
 // those that a death has ended are never used again.
 static int mx_body(int send, int peer, int tag, void *bytes, int64_t length, uint64_t id, int *lost) {
 	mx_transfer *t = mx_grow(NULL, sizeof *t);
@@ -473,7 +473,7 @@ static int mx_moved(mx_ended *e, int *code) {
 	mx_transfer *t = p->of;
 	t->underway--;
 	if (e->lost)
-		t->over = t->lost = 1; // p is MPI's for ever
+		t->over = t->lost = 1; // p is MPI's forever
 	else {
 		if (!t->send) {
 			if (mx_copies) memcpy(t->bytes + p->at, p->copy, e->length);

@@ -25,7 +25,7 @@
 //     that it waits for comes through shared memory, it polls the fabric only occasionally, for
 //     deaths. It yields its core to other processes of the job that need it (see core).
 //   - A goroutine that has made progress in vain for a while is parked too. A goroutine of the
-//     package sleeps for it. Who sends a packet through shared memory, or sees a death, wakes it
+//     package sleeps for it. A sender of a packet through shared memory wakes it, as does a death
 //     (see package bell). What comes from other machines does not: for that it looks at the fabric
 //     from time to time, up to a millisecond apart.
 //   - If no goroutine waits, that goroutine makes progress from time to time. So a rank that

@@ -44,7 +44,7 @@ func alone(t *testing.T, mortal bool) (e *engine, c *comm, from [2][]byte) {
 	memory := newMemory(leastRoom)
 	e = j.engine(0, leastRoom, mortal, &memory)
 	t.Cleanup(func() {
-		for _, t := range e.transfers { // which the fabric would have for ever
+		for _, t := range e.transfers { // which the fabric would have forever
 			t.pin.Unpin()
 		}
 	})

@@ -125,7 +125,7 @@ func TestAnyPacketIsASignOfLife(t *testing.T) {
 	m.fenced(1)
 }
 
-// All processes of a machine that stands still are dead: when they go on, they are told, and end.
+// All processes of a machine that stands still are dead: when they continue, they are told, and end.
 func TestStoppedMachineIsFenced(t *testing.T) {
 	m := startMachines(t, 0, 0, 0, 1, 1)
 	waits := recv(m.jobs[3].world, 0, 0)
@@ -184,7 +184,7 @@ func TestDeclaredDeadIsKilledInTheEnd(t *testing.T) {
 	m.resume(4)
 }
 
-// Two parts of a network that is cut go on. When it is whole again, the smaller one ends. With a
+// Two parts of a network that is cut continue. When it is whole again, the smaller one ends. With a
 // quorum the smaller part ends while the network is cut; of two equal parts both do.
 func TestCutNetwork(t *testing.T) {
 	for _, test := range []struct {

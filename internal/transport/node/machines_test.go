@@ -181,7 +181,7 @@ func (m *machines) holds(processes []int, dead ...int) {
 	}
 }
 
-// fenced checks that processes have learnt that others go on without them, and were not killed.
+// fenced checks that processes have learnt that others continue without them, and were not killed.
 func (m *machines) fenced(processes ...int) {
 	m.Helper()
 	require.Empty(m, m.kills)

@@ -23,7 +23,7 @@ type memoryJob struct {
 
 	mu        sync.Mutex
 	processes []*memoryFabric
-	meetings  map[[2]int]*meeting         // by the first process of those that take part, and their number
+	meetings  map[[2]int]*meeting         // by the first process that takes part, and the number of these
 	cut       func(source, dest int) bool // while it returns true, packets wait
 }
 

@@ -13,14 +13,14 @@ import (
 const (
 	polls   = 20  // looks for packets in one move, by a goroutine that waits
 	glances = 100 // the same, by a goroutine that is about to wait
-	// atStart is the same, for each request of a step that is beginning. Ranks that are in step send
-	// at the same time, and a message takes about as long as these looks.
+	// atStart is the same, for each request of a step that is beginning. Ranks that are in step
+	// send at the same time, and a message takes about as long as these looks.
 	atStart = 20
 	mixed   = 4 // polls of the fabric in one move, if packets may come through rings as well
 	// lastPackets is the most times that packets are taken before a death is noted. There is a
 	// limit because the living may send packets without end.
 	lastPackets = 1 << 14
-	seldom      = 128 // every so many moves the fabric is polled, if nothing is expected of it
+	seldom      = 128 // moves between two polls of a fabric of which nothing is expected
 	// period is the time between two moves of goOn while the program computes. A timer may take a
 	// millisecond.
 	period = 500 * time.Microsecond

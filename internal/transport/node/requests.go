@@ -113,8 +113,9 @@ func (c *comm) TryRecv(r *transport.Request) (received bool) {
 	return received
 }
 
-// direct receives the next packet of r's peer, if that is the message that r matches and nothing else
-// waits on either side. It leaves messages of another signature to the queues, which compare calls.
+// direct receives the next packet of r's peer, if that is the message that r matches and nothing
+// else waits on either side. It leaves messages of another signature to the queues, which compare
+// calls.
 func (c *comm) direct(r *transport.Request) bool {
 	e := c.e
 	if r.Peer < 0 || r.Take || r.Alloc != nil || c.Posted.Len() > 0 || c.Arrived.Len() > 0 || r.Epoch != c.Live() ||

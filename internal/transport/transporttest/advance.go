@@ -47,17 +47,17 @@ func endPending(s *side) {
 	var fail, plain []*op
 	noAlloc := func(int) []byte { s.Errorf("Alloc of a receive that got no message"); return nil }
 	fail = append(fail,
-		s.recv(s.left(), 1, make([]byte, small)),
-		s.recv(s.left(), -7, make([]byte, large)),
+		s.recv(s.previous(), 1, make([]byte, small)),
+		s.recv(s.previous(), -7, make([]byte, large)),
 		s.irecv(transport.Request{Peer: transport.AnySource, Tag: 2, Take: true}),
 		s.irecv(transport.Request{Peer: transport.AnySource, Tag: 2, Alloc: noAlloc}),
-		s.probe(s.left(), 3),
+		s.probe(s.previous(), 3),
 		s.probe(transport.AnySource, 4),
-		s.ssend(s.right(), 5, nil),
-		s.ssend(s.right(), 5, payload(small, 5)),
+		s.ssend(s.next(), 5, nil),
+		s.ssend(s.next(), 5, payload(small, 5)),
 		s.ssend(s.Rank(), 6, payload(large, 6)),
 	)
-	plain = append(plain, s.send(s.right(), 5, payload(large, 5)), s.send(s.right(), 5, payload(small, 5)))
+	plain = append(plain, s.send(s.next(), 5, payload(large, 5)), s.send(s.next(), 5, payload(small, 5)))
 	s.barrier()
 	for _, o := range fail {
 		o.pending()
@@ -81,24 +81,24 @@ func endStale(s *side) {
 		s.Advance(0, cause)
 		late := s.at(old)
 		for _, o := range []*op{
-			late.recv(s.left(), 1, nil),
+			late.recv(s.previous(), 1, nil),
 			late.recv(transport.AnySource, transport.AnyTag, make([]byte, large)),
-			late.probe(s.left(), transport.AnyTag),
-			late.send(s.right(), 1, payload(small, 1)),
-			late.send(s.right(), 1, nil),
+			late.probe(s.previous(), transport.AnyTag),
+			late.send(s.next(), 1, payload(small, 1)),
+			late.send(s.next(), 1, nil),
 			late.send(s.Rank(), 1, payload(large, 1)),
-			late.ssend(s.right(), 1, payload(small, 1)),
-			late.isend(transport.Request{Peer: s.right(), Tag: 1, Mode: transport.Shared, Buf: payload(large, 1)}),
+			late.ssend(s.next(), 1, payload(small, 1)),
+			late.isend(transport.Request{Peer: s.next(), Tag: 1, Mode: transport.Shared, Buf: payload(large, 1)}),
 		} {
 			o.fails(cause)
 		}
-		require.False(s, s.TrySend(s.right(), 1, old, 0, payload(small, 1)), "TrySend with an epoch that is over")
+		require.False(s, s.TrySend(s.next(), 1, old, 0, payload(small, 1)), "TrySend with an epoch that is over")
 	}
 	s.barrier()
-	recv := s.recv(s.left(), transport.AnyTag, make([]byte, small))
+	recv := s.recv(s.previous(), transport.AnyTag, make([]byte, small))
 	s.barrier()
-	s.send(s.right(), 2, payload(small, 2)).ok()
-	recv.got(s.left(), 2, payload(small, 2))
+	s.send(s.next(), 2, payload(small, 2)).ok()
+	recv.got(s.previous(), 2, payload(small, 2))
 }
 
 // leaveBuffers lets each rank advance before the others and write other bytes into the buffers that
@@ -152,19 +152,19 @@ func dropMessages(s *side) {
 		var synchronous, plain []*op
 		for i := range 4 {
 			plain = append(plain,
-				s.send(s.right(), i, payload(small, 1)),
-				s.send(s.right(), i, payload(large, 1)),
-				s.trySend(s.right(), i, payload(small, 1)),
-				s.isend(transport.Request{Peer: s.right(), Tag: i, Mode: transport.Shared, Buf: payload(large, 1)}))
+				s.send(s.next(), i, payload(small, 1)),
+				s.send(s.next(), i, payload(large, 1)),
+				s.trySend(s.next(), i, payload(small, 1)),
+				s.isend(transport.Request{Peer: s.next(), Tag: i, Mode: transport.Shared, Buf: payload(large, 1)}))
 			synchronous = append(synchronous,
-				s.ssend(s.right(), i, payload(small, 1)),
-				s.ssend(s.right(), i, payload(large, 1)))
+				s.ssend(s.next(), i, payload(small, 1)),
+				s.ssend(s.next(), i, payload(large, 1)))
 		}
-		s.probe(s.left(), 3).found(s.left(), 3, small)
+		s.probe(s.previous(), 3).found(s.previous(), 3, small)
 		s.barrier()
 		s.Advance(0, errCause)
 		probe := s.probe(transport.AnySource, 1)
-		exact := s.recv(s.left(), 2, make([]byte, large))
+		exact := s.recv(s.previous(), 2, make([]byte, large))
 		for _, o := range synchronous {
 			o.fails(errCause)
 		}
@@ -175,11 +175,11 @@ func dropMessages(s *side) {
 		probe.pending()
 		exact.pending()
 		s.barrier()
-		s.send(s.right(), 2, payload(1000, round)).ok()
-		exact.got(s.left(), 2, payload(1000, round))
-		s.send(s.right(), 1, payload(1000, round)).ok()
-		probe.found(s.left(), 1, 1000)
-		s.recv(transport.AnySource, transport.AnyTag, make([]byte, large)).got(s.left(), 1, payload(1000, round))
+		s.send(s.next(), 2, payload(1000, round)).ok()
+		exact.got(s.previous(), 2, payload(1000, round))
+		s.send(s.next(), 1, payload(1000, round)).ok()
+		probe.found(s.previous(), 1, 1000)
+		s.recv(transport.AnySource, transport.AnyTag, make([]byte, large)).got(s.previous(), 1, payload(1000, round))
 	}
 }
 
@@ -309,10 +309,10 @@ func keepEarlyMessages(s *side) {
 
 func goOnInCompleted(s *side) {
 	after := make(chan *op, 1)
-	recv := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, small)})
-	recv.Done = then(func(r *transport.Request) {
+	recv := s.op(transport.Request{Peer: s.previous(), Tag: 1, Buf: make([]byte, small)})
+	recv.Done = completer(func(r *transport.Request) {
 		recv.Completed(r)
-		after <- s.recv(s.left(), 1, make([]byte, small))
+		after <- s.recv(s.previous(), 1, make([]byte, small))
 	})
 	s.Irecv(&recv.Request)
 	s.Advance(0, errCause)
@@ -320,8 +320,8 @@ func goOnInCompleted(s *side) {
 	next := <-after
 	require.Equal(s, s.Epoch(), next.Epoch)
 	s.barrier()
-	s.send(s.right(), 1, payload(small, 1)).ok()
-	next.got(s.left(), 1, payload(small, 1))
+	s.send(s.next(), 1, payload(small, 1)).ok()
+	next.got(s.previous(), 1, payload(small, 1))
 }
 
 // quietAfterCompleted lets each rank in turn advance in the Completed of a request of a collective
@@ -336,8 +336,8 @@ func quietAfterCompleted(s *side) {
 			}
 			if s.Rank() == first {
 				quiet := make(chan struct{})
-				recv := s.op(transport.Request{Peer: s.left(), Tag: tag, Buf: make([]byte, size)})
-				recv.Done = then(func(r *transport.Request) {
+				recv := s.op(transport.Request{Peer: s.previous(), Tag: tag, Buf: make([]byte, size)})
+				recv.Done = completer(func(r *transport.Request) {
 					s.Advance(0, errCause)
 					s.Quiesce(func() { close(quiet) })
 					select {
@@ -352,14 +352,14 @@ func quietAfterCompleted(s *side) {
 				if s.Size() == 1 {
 					send().nilOr(errCause)
 				}
-				recv.got(s.left(), tag, payload(size, first))
+				recv.got(s.previous(), tag, payload(size, first))
 				await(s, quiet)
 				ctl.barrier()
 				continue
 			}
 			ctl.barrier()
 			var sent *op
-			if s.right() == first {
+			if s.next() == first {
 				sent = send()
 			}
 			ctl.barrier()
@@ -375,9 +375,9 @@ func quietAfterCompleted(s *side) {
 func manyErrors(s *side) {
 	ctl := s.aloof()
 	for round := range 260 {
-		recv := s.recv(s.left(), 2, make([]byte, small))
-		ssend := s.ssend(s.right(), 3, payload(small, round))
-		left := []*op{s.send(s.right(), 1, payload(small, round, 1)), s.send(s.right(), 1, payload(large, round))}
+		recv := s.recv(s.previous(), 2, make([]byte, small))
+		ssend := s.ssend(s.next(), 3, payload(small, round))
+		left := []*op{s.send(s.next(), 1, payload(small, round, 1)), s.send(s.next(), 1, payload(large, round))}
 		ctl.barrier()
 		before := s.Epoch()
 		s.Advance(0, errCause)
@@ -388,8 +388,8 @@ func manyErrors(s *side) {
 			o.nilOr(errCause)
 		}
 		recv = s.recv(transport.AnySource, transport.AnyTag, make([]byte, small))
-		s.send(s.right(), 1, payload(small, round, 2)).ok()
-		recv.got(s.left(), 1, payload(small, round, 2))
+		s.send(s.next(), 1, payload(small, round, 2)).ok()
+		recv.got(s.previous(), 1, payload(small, round, 2))
 		ctl.barrier()
 	}
 }
@@ -399,7 +399,7 @@ func manyErrors(s *side) {
 func revokeForGood(s *side) {
 	d := s.dup(1)
 	s.barrier() // all ranks have it
-	before := []*op{d.recv(s.left(), 1, nil), d.probe(transport.AnySource, 2), d.ssend(s.right(), 3, payload(large, 1))}
+	before := []*op{d.recv(s.previous(), 1, nil), d.probe(transport.AnySource, 2), d.ssend(s.next(), 3, payload(large, 1))}
 	s.barrier()
 	d.Revoke(errCause)
 	for _, o := range before {
@@ -407,12 +407,12 @@ func revokeForGood(s *side) {
 	}
 	for range 3 {
 		for _, o := range []*op{
-			d.recv(s.left(), 1, nil), d.recv(s.left(), -7, nil), d.probe(s.left(), transport.AnyTag),
-			d.send(s.right(), 1, nil), d.send(s.right(), 1, payload(large, 1)), d.ssend(s.Rank(), 1, nil),
+			d.recv(s.previous(), 1, nil), d.recv(s.previous(), -7, nil), d.probe(s.previous(), transport.AnyTag),
+			d.send(s.next(), 1, nil), d.send(s.next(), 1, payload(large, 1)), d.ssend(s.Rank(), 1, nil),
 		} {
 			o.fails(errCause)
 		}
-		require.False(s, d.TrySend(s.right(), 1, d.Epoch(), 0, nil))
+		require.False(s, d.TrySend(s.next(), 1, d.Epoch(), 0, nil))
 		before := d.Epoch()
 		d.Advance(0, errors.New("an error after that"))
 		require.Equal(s, before.Next(0), d.Epoch())

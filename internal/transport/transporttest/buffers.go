@@ -22,18 +22,18 @@ func allocReceives(s *side) {
 		var asked []int
 		var room []byte
 		var send, recv *op
-		w.of(s, func() {
-			send = s.sendAs(w.mode, s.right(), 1, payload(w.size, s.Rank()))
+		w.inOrder(s, func() {
+			send = s.sendAs(w.mode, s.next(), 1, payload(w.size, s.Rank()))
 		}, func() {
-			recv = s.irecv(transport.Request{Peer: s.left(), Tag: 1, Alloc: func(n int) []byte {
+			recv = s.irecv(transport.Request{Peer: s.previous(), Tag: 1, Alloc: func(n int) []byte {
 				asked = append(asked, n)
 				room = payload(n+fence, 1)[:n]
 				return room
 			}})
 		})
-		recv.found(s.left(), 1, w.size)
+		recv.found(s.previous(), 1, w.size)
 		require.Equal(s, []int{w.size}, asked, "lengths that Alloc was asked for")
-		s.same(payload(w.size, s.left()), room, "message")
+		s.same(payload(w.size, s.previous()), room, "message")
 		s.same(payload(w.size+fence, 1)[w.size:], room[w.size:w.size+fence], "memory past the buffer")
 		send.ok()
 	}
@@ -44,15 +44,15 @@ func takeCopies(s *side) {
 	for _, w := range ways(sizes, modes...) {
 		buf := payload(w.size, s.Rank())
 		send, recv := w.pair(s, w.mode, 1, buf, func() *op {
-			return s.irecv(transport.Request{Peer: s.left(), Tag: 1, Take: true})
+			return s.irecv(transport.Request{Peer: s.previous(), Tag: 1, Take: true})
 		})
 		send.ok()
 		if w.mode == try || w.mode&transport.Shared == 0 {
 			clear(buf)
 		}
-		recv.found(s.left(), 1, w.size)
+		recv.found(s.previous(), 1, w.size)
 		s.barrier()
-		s.same(payload(w.size, s.left()), recv.Buf, "message taken")
+		s.same(payload(w.size, s.previous()), recv.Buf, "message taken")
 	}
 }
 
@@ -61,7 +61,7 @@ func sharedSends(s *side) {
 	for _, w := range ways([]int{0, small, 1000, large}) {
 		buf := payload(w.size, s.Rank())
 		var sent, taken, copied []*op
-		w.of(s, func() {
+		w.inOrder(s, func() {
 			for to := range s.Size() {
 				for range 2 {
 					sent = append(sent, s.isend(transport.Request{Peer: to, Tag: 1, Mode: transport.Shared, Buf: buf}))

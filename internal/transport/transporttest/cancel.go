@@ -28,7 +28,7 @@ func (o *op) cancelled() {
 func cancelReceive(s *side) {
 	for _, size := range []int{small, large} {
 		buf := payload(size, 1)
-		first := s.recv(s.left(), 2, buf)
+		first := s.recv(s.previous(), 2, buf)
 		wildcard := s.irecv(transport.Request{
 			Peer: transport.AnySource, Tag: transport.AnyTag,
 			Alloc: func(int) []byte { s.Errorf("Alloc of a cancelled receive"); return buf },
@@ -38,8 +38,8 @@ func cancelReceive(s *side) {
 		wildcard.cancelled()
 		s.same(payload(size, 1), buf, "buffer of a cancelled receive")
 		s.barrier()
-		send := s.send(s.right(), 2, payload(size, 2))
-		s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, 2))
+		send := s.send(s.next(), 2, payload(size, 2))
+		s.recv(s.previous(), 2, make([]byte, size)).got(s.previous(), 2, payload(size, 2))
 		send.ok()
 		s.same(payload(size, 1), buf, "buffer of a cancelled receive")
 	}
@@ -50,31 +50,31 @@ func cancelAmongReceives(s *side) {
 	for victim := range n {
 		var received []*op
 		for range n {
-			received = append(received, s.recv(s.left(), 2, make([]byte, small)))
+			received = append(received, s.recv(s.previous(), 2, make([]byte, small)))
 		}
 		received[victim].cancelled()
 		received = append(received[:victim], received[victim+1:]...)
 		s.barrier()
 		for i := range received {
-			s.send(s.right(), 2, payload(small, i)).ok()
+			s.send(s.next(), 2, payload(small, i)).ok()
 		}
 		for i, o := range received {
-			o.got(s.left(), 2, payload(small, i))
+			o.got(s.previous(), 2, payload(small, i))
 		}
 		s.barrier()
 	}
 }
 
 func cancelProbe(s *side) {
-	probe := s.probe(s.left(), 2)
-	other := s.probe(s.left(), 2)
+	probe := s.probe(s.previous(), 2)
+	other := s.probe(s.previous(), 2)
 	s.barrier()
 	probe.cancelled()
 	other.pending()
 	s.barrier()
-	s.send(s.right(), 2, nil).ok()
-	other.found(s.left(), 2, 0)
-	s.recv(s.left(), 2, nil).found(s.left(), 2, 0)
+	s.send(s.next(), 2, nil).ok()
+	other.found(s.previous(), 2, 0)
+	s.recv(s.previous(), 2, nil).found(s.previous(), 2, 0)
 }
 
 // cancelSend cancels sends. Those of short messages may be done already.
@@ -82,8 +82,8 @@ func cancelSend(s *side) {
 	for _, size := range []int{0, small, large} {
 		for _, mode := range []transport.Mode{0, transport.Synchronous} {
 			buf := payload(size, 1)
-			send := s.isend(transport.Request{Peer: s.right(), Tag: 2, Mode: mode, Buf: buf})
-			s.probe(s.left(), 2).found(s.left(), 2, size)
+			send := s.isend(transport.Request{Peer: s.next(), Tag: 2, Mode: mode, Buf: buf})
+			s.probe(s.previous(), 2).found(s.previous(), 2, size)
 			s.barrier()
 			cancelled := s.Cancel(&send.Request)
 			if cancelled {
@@ -95,13 +95,13 @@ func cancelSend(s *side) {
 			}
 			s.barrier()
 			if !cancelled { // then the left rank's send, which is the same, was not cancelled either
-				s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, 1))
+				s.recv(s.previous(), 2, make([]byte, size)).got(s.previous(), 2, payload(size, 1))
 				send.ok()
 			}
 			s.barrier()
-			next := s.send(s.right(), 2, payload(small, 2))
-			s.probe(s.left(), 2).found(s.left(), 2, small)
-			s.recv(s.left(), 2, make([]byte, small)).got(s.left(), 2, payload(small, 2))
+			next := s.send(s.next(), 2, payload(small, 2))
+			s.probe(s.previous(), 2).found(s.previous(), 2, small)
+			s.recv(s.previous(), 2, make([]byte, small)).got(s.previous(), 2, payload(small, 2))
 			next.ok()
 			s.barrier()
 		}
@@ -114,13 +114,13 @@ func cancelAmongSends(s *side) {
 		for victim := range n {
 			var sent []*op
 			for i := range n {
-				sent = append(sent, s.ssend(s.right(), 2, payload(size, i)))
+				sent = append(sent, s.ssend(s.next(), 2, payload(size, i)))
 			}
 			sent[victim].cancelled()
 			s.barrier()
 			for i := range n {
 				if i != victim {
-					s.recv(s.left(), 2, make([]byte, size)).got(s.left(), 2, payload(size, i))
+					s.recv(s.previous(), 2, make([]byte, size)).got(s.previous(), 2, payload(size, i))
 					sent[i].ok()
 				}
 			}
@@ -130,13 +130,13 @@ func cancelAmongSends(s *side) {
 }
 
 func cancelEnded(s *side) {
-	send := s.send(s.right(), 2, payload(large, 1))
-	probe := s.probe(s.left(), 2)
-	probe.found(s.left(), 2, large)
-	recv := s.recv(s.left(), 2, make([]byte, large))
-	recv.got(s.left(), 2, payload(large, 1))
+	send := s.send(s.next(), 2, payload(large, 1))
+	probe := s.probe(s.previous(), 2)
+	probe.found(s.previous(), 2, large)
+	recv := s.recv(s.previous(), 2, make([]byte, large))
+	recv.got(s.previous(), 2, payload(large, 1))
 	send.ok()
-	stale := s.recv(s.left(), 3, nil)
+	stale := s.recv(s.previous(), 3, nil)
 	cause := errors.New("an error")
 	s.Advance(0, cause)
 	stale.fails(cause)

@@ -75,12 +75,12 @@ func probeInGoroutines(s *side) {
 		var send *op
 		s.together(1+probers, func(g int) {
 			if g == 0 {
-				send = s.send(s.right(), 1, payload(size, round))
+				send = s.send(s.next(), 1, payload(size, round))
 				return
 			}
-			s.probe(transport.AnySource, 1).found(s.left(), 1, size)
+			s.probe(transport.AnySource, 1).found(s.previous(), 1, size)
 		})
-		s.recv(s.left(), 1, make([]byte, size)).got(s.left(), 1, payload(size, round))
+		s.recv(s.previous(), 1, make([]byte, size)).got(s.previous(), 1, payload(size, round))
 		send.ok()
 	}
 }
@@ -107,14 +107,14 @@ func cancelReceivesInGoroutines(s *side) {
 	r := random(s.seed(), s.Rank())
 	for round := range rounds {
 		size := []int{small, large}[round%2]
-		recv := s.recv(s.left(), 1, make([]byte, size))
+		recv := s.recv(s.previous(), 1, make([]byte, size))
 		s.barrier()
-		send, cancelled := recv.cancelMeanwhile(r, func() *op { return s.send(s.right(), 1, payload(size, round)) })
+		send, cancelled := recv.cancelMeanwhile(r, func() *op { return s.send(s.next(), 1, payload(size, round)) })
 		if cancelled {
 			recv.fails(transport.ErrCancelled)
-			recv = s.recv(s.left(), 1, make([]byte, size))
+			recv = s.recv(s.previous(), 1, make([]byte, size))
 		}
-		recv.got(s.left(), 1, payload(size, round))
+		recv.got(s.previous(), 1, payload(size, round))
 		send.ok()
 	}
 }
@@ -127,14 +127,14 @@ func cancelSendsInGoroutines(s *side) {
 	for round := range rounds {
 		size := []int{small, large}[round%2]
 		s.barrier()
-		send := s.ssend(s.right(), 1, payload(size, round))
-		recv, cancelled := send.cancelMeanwhile(r, func() *op { return s.recv(s.left(), 1, make([]byte, size)) })
+		send := s.ssend(s.next(), 1, payload(size, round))
+		recv, cancelled := send.cancelMeanwhile(r, func() *op { return s.recv(s.previous(), 1, make([]byte, size)) })
 		if cancelled {
 			send.fails(transport.ErrCancelled)
 			clear(send.Buf)
-			send = s.send(s.right(), 1, payload(size, round))
+			send = s.send(s.next(), 1, payload(size, round))
 		}
-		recv.got(s.left(), 1, payload(size, round))
+		recv.got(s.previous(), 1, payload(size, round))
 		send.ok()
 	}
 }
@@ -172,9 +172,9 @@ func lookInGoroutines(s *side) {
 		defer left.Add(-1)
 		for round := range rounds {
 			size := []int{small, large}[round%2]
-			recv := s.recv(s.left(), g, make([]byte, size))
-			send := s.ssend(s.right(), g, payload(size, s.Rank(), g, round))
-			recv.got(s.left(), g, payload(size, s.left(), g, round))
+			recv := s.recv(s.previous(), g, make([]byte, size))
+			send := s.ssend(s.next(), g, payload(size, s.Rank(), g, round))
+			recv.got(s.previous(), g, payload(size, s.previous(), g, round))
 			send.ok()
 			for _, o := range []*op{send, recv} { // what nobody may see
 				o.Peer, o.Tag, o.Buf = -1, 1<<20, nil
@@ -289,15 +289,15 @@ func advanceAgainstMatch(s *side) {
 		s.together(3, func(g int) {
 			switch g {
 			case 0:
-				recv = s.at(epoch).recv(s.left(), 1, make([]byte, size))
+				recv = s.at(epoch).recv(s.previous(), 1, make([]byte, size))
 			case 1:
-				send = s.at(epoch).ssend(s.right(), 1, payload(size, round))
+				send = s.at(epoch).ssend(s.next(), 1, payload(size, round))
 			case 2:
 				s.Advance(0, cause)
 			}
 		})
 		if recv.wait() == nil {
-			recv.got(s.left(), 1, payload(size, round))
+			recv.got(s.previous(), 1, payload(size, round))
 		} else {
 			recv.fails(cause)
 			copy(recv.Buf, payload(size, -1))

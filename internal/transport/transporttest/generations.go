@@ -35,15 +35,15 @@ func receiveBetweenErrors(s *side) {
 			ctl.barrier()
 			if s.Rank() == first {
 				c.Advance(generation, errCause)
-				c.send(c.right(), 1, payload(small, 1)).ok()
+				c.send(c.next(), 1, payload(small, 1)).ok()
 			}
 			ctl.barrier()
 			if s.Rank() != first {
 				c.Advance(generation, errCause)
-				c.send(c.right(), 1, payload(small, 1)).ok()
+				c.send(c.next(), 1, payload(small, 1)).ok()
 			}
 			recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, small))
-			recv.got(c.left(), 1, payload(small, 1))
+			recv.got(c.previous(), 1, payload(small, 1))
 			c.ring(2, first)
 		}
 	}
@@ -64,8 +64,8 @@ func manyGenerationsInAnyOrder(s *side) {
 		}
 		var plain, ended []*op
 		for step, generation := range random(seed, s.Rank(), round).Perm(n) {
-			ended = append(ended, c.recv(c.left(), step, nil), c.ssend(c.right(), n+step, payload(large, step)))
-			plain = append(plain, c.send(c.right(), 2*n+step, payload(small, step)))
+			ended = append(ended, c.recv(c.previous(), step, nil), c.ssend(c.next(), n+step, payload(large, step)))
+			plain = append(plain, c.send(c.next(), 2*n+step, payload(small, step)))
 			c.Advance(generation, errCause)
 		}
 		for _, o := range ended {
@@ -89,7 +89,7 @@ func dropBetweenAnyGenerations(s *side) {
 		mine, others := g+s.Rank()%2, g+1-s.Rank()%2
 		ctl.barrier()
 		c.Advance(mine, errCause)
-		sent := []*op{c.send(c.right(), 1, payload(small, 1)), c.send(c.left(), 1, payload(large, 1))}
+		sent := []*op{c.send(c.next(), 1, payload(small, 1)), c.send(c.previous(), 1, payload(large, 1))}
 		recv := c.recv(transport.AnySource, transport.AnyTag, make([]byte, large))
 		ctl.barrier()
 		ctl.barrier()
@@ -116,7 +116,7 @@ func dropOldMessages(s *side) {
 	c := s.derived(transport.Generations - 1)
 	var sent []*op
 	for _, size := range []int{small, large} {
-		sent = append(sent, c.send(c.right(), 1, payload(size, 1)), c.ssend(c.right(), 1, payload(size, 1)))
+		sent = append(sent, c.send(c.next(), 1, payload(size, 1)), c.ssend(c.next(), 1, payload(size, 1)))
 	}
 	ctl.barrier()
 	for i := range 300 {
@@ -139,8 +139,8 @@ func dropOldMessages(s *side) {
 	ctl.barrier()
 	recv.pending()
 	ctl.barrier()
-	c.send(c.right(), 2, payload(1000, 1)).ok()
-	recv.got(c.left(), 2, payload(1000, 1))
+	c.send(c.next(), 2, payload(1000, 1)).ok()
+	recv.got(c.previous(), 2, payload(1000, 1))
 }
 
 // refuseGeneration makes a communicator of the highest generation, and then tries to make one of
@@ -148,7 +148,7 @@ func dropOldMessages(s *side) {
 func refuseGeneration(s *side) {
 	const last = transport.Generations - 1
 	c := s.derived(last)
-	recv := c.recv(c.left(), 1, nil)
+	recv := c.recv(c.previous(), 1, nil)
 	before := c.Epoch()
 	c.Advance(last, errCause)
 	recv.fails(errCause)

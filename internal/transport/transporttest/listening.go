@@ -24,9 +24,9 @@ var listening = []test{
 // A listener sends numbers, and checks that it gets those of each rank from 0 on.
 type listener struct {
 	*side
-	wanted int
-	all    chan struct{} // closed once as many as wanted have arrived
-	then   func(number int)
+	wanted    int
+	all       chan struct{} // closed once as many as wanted have arrived
+	onMessage func(number int)
 
 	asked atomic.Bool
 
@@ -62,11 +62,11 @@ func (l *listener) Take(from int, b []byte) {
 	if number != want {
 		l.Errorf("gets number %d from rank %d, expected %d", number, from, want)
 	}
-	if l.then != nil {
+	if l.onMessage != nil {
 		if n := takesUnderway(); n > 1 {
 			l.Errorf("is in %d calls of Take, one inside of another", n)
 		}
-		l.then(number)
+		l.onMessage(number)
 	}
 	if last {
 		close(l.all)
@@ -166,18 +166,18 @@ func listenAndAnswer(s *side) {
 	const rounds = 100 // among processes each message may wait for a timer, and for a core
 	c := s.dup(1)
 	l := c.listener(rounds)
-	l.then = func(number int) {
+	l.onMessage = func(number int) {
 		if s.Rank() == 0 {
 			number++
 		}
 		if number < rounds {
-			l.tell(s.right(), number)
+			l.tell(s.next(), number)
 		}
 	}
 	c.Listen(l)
 	s.barrier()
 	if s.Rank() == 0 {
-		l.tell(s.right(), 0)
+		l.tell(s.next(), 0)
 	}
 	l.wait()
 	s.barrier()
@@ -186,13 +186,13 @@ func listenAndAnswer(s *side) {
 func listenAcrossAdvance(s *side) {
 	c := s.dup(1)
 	l := c.listen(3)
-	l.tell(s.right(), 0)
+	l.tell(s.next(), 0)
 	s.barrier()
 	c.Advance(0, transport.ErrCancelled)
-	l.tell(s.right(), 1)
+	l.tell(s.next(), 1)
 	s.barrier()
 	c.Revoke(transport.ErrCancelled)
-	l.tell(s.right(), 2)
+	l.tell(s.next(), 2)
 	l.wait()
 	s.barrier()
 }
@@ -200,7 +200,7 @@ func listenAcrossAdvance(s *side) {
 func listenAndClose(s *side) {
 	c := s.dup(1)
 	l := c.listen(1)
-	l.tell(s.right(), 0)
+	l.tell(s.next(), 0)
 	l.wait()
 	s.barrier()
 	if s.Rank() == 0 {

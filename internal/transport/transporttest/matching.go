@@ -15,7 +15,7 @@ var matching = []test{
 func receiveBySource(s *side) {
 	for _, w := range ways([]int{small, large}) {
 		var sent, received []*op
-		w.of(s, func() {
+		w.inOrder(s, func() {
 			for to := range s.Size() {
 				sent = append(sent, s.send(to, 7, payload(w.size, s.Rank(), to)))
 			}
@@ -34,18 +34,18 @@ func receiveBySource(s *side) {
 
 // receiveNegativeTags sends a message with one of the library's tags before one with a user's tag.
 func receiveNegativeTags(s *side) {
-	for _, from := range []int{s.left(), transport.AnySource} {
+	for _, from := range []int{s.previous(), transport.AnySource} {
 		for _, w := range ways([]int{small, large}) {
 			var library, user, users, librarys *op
-			w.of(s, func() {
-				library = s.send(s.right(), -7, payload(w.size, s.Rank(), 7))
-				user = s.send(s.right(), 4, payload(w.size, s.Rank(), 4))
+			w.inOrder(s, func() {
+				library = s.send(s.next(), -7, payload(w.size, s.Rank(), 7))
+				user = s.send(s.next(), 4, payload(w.size, s.Rank(), 4))
 			}, func() {
 				users = s.recv(from, transport.AnyTag, make([]byte, w.size))
 				librarys = s.recv(from, -7, make([]byte, w.size))
 			})
-			users.got(s.left(), 4, payload(w.size, s.left(), 4))
-			librarys.got(s.left(), -7, payload(w.size, s.left(), 7))
+			users.got(s.previous(), 4, payload(w.size, s.previous(), 4))
+			librarys.got(s.previous(), -7, payload(w.size, s.previous(), 7))
 			library.ok()
 			user.ok()
 		}
@@ -54,7 +54,7 @@ func receiveNegativeTags(s *side) {
 
 // receiveOldestFirst posts receives that all match the same messages.
 func receiveOldestFirst(s *side) {
-	left := s.left()
+	left := s.previous()
 	posted := []struct{ from, tag int }{
 		{transport.AnySource, transport.AnyTag}, {left, 3}, {left, transport.AnyTag}, {transport.AnySource, 3},
 	}
@@ -66,7 +66,7 @@ func receiveOldestFirst(s *side) {
 		}
 		s.barrier()
 		for i := range posted {
-			sent = append(sent, s.send(s.right(), 3, payload(size, s.Rank(), i)))
+			sent = append(sent, s.send(s.next(), 3, payload(size, s.Rank(), i)))
 		}
 		for i, o := range received {
 			o.got(left, 3, payload(size, left, i))
@@ -77,20 +77,20 @@ func receiveOldestFirst(s *side) {
 
 func receiveMismatch(s *side) {
 	waiting := []*op{
-		s.recv(s.left(), 6, make([]byte, small)),
+		s.recv(s.previous(), 6, make([]byte, small)),
 		s.recv(transport.AnySource, 8, make([]byte, small)),
-		s.recv(s.left(), -8, make([]byte, small)),
+		s.recv(s.previous(), -8, make([]byte, small)),
 	}
-	other := s.send(s.right(), 7, payload(small, 7))
-	s.recv(s.left(), 7, make([]byte, small)).got(s.left(), 7, payload(small, 7))
+	other := s.send(s.next(), 7, payload(small, 7))
+	s.recv(s.previous(), 7, make([]byte, small)).got(s.previous(), 7, payload(small, 7))
 	other.ok()
 	for _, o := range waiting {
 		o.pending()
 	}
 	s.barrier()
 	for i, tag := range []int{6, 8, -8} {
-		s.send(s.right(), tag, payload(small, tag)).ok()
-		waiting[i].got(s.left(), tag, payload(small, tag))
+		s.send(s.next(), tag, payload(small, tag)).ok()
+		waiting[i].got(s.previous(), tag, payload(small, tag))
 	}
 }
 
@@ -101,24 +101,24 @@ func receiveReversed(s *side) {
 	for _, mode := range []transport.Mode{0, transport.Synchronous} {
 		for _, m := range meetings {
 			var sent, received []*op
-			m.of(s, func() {
+			m.inOrder(s, func() {
 				for tag := range n {
-					sent = append(sent, s.isend(transport.Request{Peer: s.right(), Tag: tag, Mode: mode}))
+					sent = append(sent, s.isend(transport.Request{Peer: s.next(), Tag: tag, Mode: mode}))
 				}
-				s.send(s.right(), n, nil).ok() // once all others have arrived
+				s.send(s.next(), n, nil).ok() // once all others have arrived
 			}, func() {
 				if m == "message first" {
-					s.probe(s.left(), n).ok()
+					s.probe(s.previous(), n).ok()
 				}
 				for i := range n {
-					received = append(received, s.recv(s.left(), n-1-i, nil))
+					received = append(received, s.recv(s.previous(), n-1-i, nil))
 				}
 			})
 			for i, o := range received {
-				o.found(s.left(), n-1-i, 0)
+				o.found(s.previous(), n-1-i, 0)
 			}
 			allOK(sent)
-			s.recv(s.left(), n, nil).ok()
+			s.recv(s.previous(), n, nil).ok()
 		}
 	}
 }

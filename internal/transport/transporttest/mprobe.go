@@ -40,11 +40,11 @@ func (o *op) mrecv(r transport.Request) *op {
 
 func mprobeThenReceive(s *side) {
 	for _, p := range []struct{ from, tag int }{
-		{s.left(), 2}, {transport.AnySource, 2}, {s.left(), transport.AnyTag}, {transport.AnySource, transport.AnyTag},
+		{s.previous(), 2}, {transport.AnySource, 2}, {s.previous(), transport.AnyTag}, {transport.AnySource, transport.AnyTag},
 	} {
 		for _, w := range ways([]int{0, small, 1000, large}, modes...) {
 			send, probe := w.pair(s, w.mode, 2, payload(w.size, s.Rank()), func() *op { return s.mprobe(p.from, p.tag) })
-			probe.found(s.left(), 2, w.size)
+			probe.found(s.previous(), 2, w.size)
 			s.barrier()
 			if w.mode != try && w.mode&transport.Synchronous != 0 {
 				send.pending()
@@ -53,11 +53,11 @@ func mprobeThenReceive(s *side) {
 			switch w.size {
 			case small:
 				alloc := func(n int) []byte { return make([]byte, n) }
-				probe.mrecv(transport.Request{Alloc: alloc}).found(s.left(), 2, w.size)
+				probe.mrecv(transport.Request{Alloc: alloc}).found(s.previous(), 2, w.size)
 			case 1000:
-				probe.mrecv(transport.Request{Take: true}).got(s.left(), 2, payload(w.size, s.left()))
+				probe.mrecv(transport.Request{Take: true}).got(s.previous(), 2, payload(w.size, s.previous()))
 			default:
-				probe.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, s.left()))
+				probe.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.previous(), 2, payload(w.size, s.previous()))
 			}
 			send.ok()
 		}
@@ -66,22 +66,22 @@ func mprobeThenReceive(s *side) {
 
 func mprobeExcludes(s *side) {
 	for _, w := range ways([]int{small, large}) {
-		send, taken := w.pair(s, 0, 2, payload(w.size, 1), func() *op { return s.mprobe(s.left(), 2) })
-		taken.found(s.left(), 2, w.size)
+		send, taken := w.pair(s, 0, 2, payload(w.size, 1), func() *op { return s.mprobe(s.previous(), 2) })
+		taken.found(s.previous(), 2, w.size)
 		others := []*op{
-			s.probe(s.left(), 2), s.recv(s.left(), 2, make([]byte, w.size)), s.mprobe(transport.AnySource, transport.AnyTag),
+			s.probe(s.previous(), 2), s.recv(s.previous(), 2, make([]byte, w.size)), s.mprobe(transport.AnySource, transport.AnyTag),
 		}
 		s.barrier()
 		for _, o := range others {
 			o.pending()
 		}
 		s.barrier()
-		second := []*op{s.send(s.right(), 2, payload(w.size, 2)), s.send(s.right(), 3, payload(w.size, 3))}
-		others[0].found(s.left(), 2, w.size)
-		others[1].got(s.left(), 2, payload(w.size, 2))
-		others[2].found(s.left(), 3, w.size)
-		others[2].mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 3, payload(w.size, 3))
-		taken.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, 1))
+		second := []*op{s.send(s.next(), 2, payload(w.size, 2)), s.send(s.next(), 3, payload(w.size, 3))}
+		others[0].found(s.previous(), 2, w.size)
+		others[1].got(s.previous(), 2, payload(w.size, 2))
+		others[2].found(s.previous(), 3, w.size)
+		others[2].mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.previous(), 3, payload(w.size, 3))
+		taken.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.previous(), 2, payload(w.size, 1))
 		send.ok()
 		allOK(second)
 	}
@@ -92,25 +92,25 @@ func mprobeInTurn(s *side) {
 	const n = 9
 	for _, w := range ways([]int{small, large}) {
 		var sent, posted []*op
-		w.of(s, func() {
+		w.inOrder(s, func() {
 			for i := range n {
-				sent = append(sent, s.send(s.right(), 2, payload(w.size, i)))
+				sent = append(sent, s.send(s.next(), 2, payload(w.size, i)))
 			}
 		}, func() {
 			for i := range n {
 				if i%3 == 0 {
-					posted = append(posted, s.recv(s.left(), 2, make([]byte, w.size)))
+					posted = append(posted, s.recv(s.previous(), 2, make([]byte, w.size)))
 				} else {
-					posted = append(posted, s.mprobe(s.left(), 2))
+					posted = append(posted, s.mprobe(s.previous(), 2))
 				}
 			}
 		})
 		for i := n - 1; i >= 0; i-- { // in any order
 			if o := posted[i]; i%3 == 0 {
-				o.got(s.left(), 2, payload(w.size, i))
+				o.got(s.previous(), 2, payload(w.size, i))
 			} else {
-				o.found(s.left(), 2, w.size)
-				o.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.left(), 2, payload(w.size, i))
+				o.found(s.previous(), 2, w.size)
+				o.mrecv(transport.Request{Buf: make([]byte, w.size)}).got(s.previous(), 2, payload(w.size, i))
 			}
 		}
 		allOK(sent)
@@ -119,10 +119,10 @@ func mprobeInTurn(s *side) {
 
 func mprobeTruncates(s *side) {
 	for _, size := range []int{small, large} {
-		send := s.send(s.right(), 2, payload(size, 1))
-		taken := s.mprobe(s.left(), 2)
-		taken.found(s.left(), 2, size)
-		status := transport.Status{Source: s.left(), Tag: 2, Bytes: size}
+		send := s.send(s.next(), 2, payload(size, 1))
+		taken := s.mprobe(s.previous(), 2)
+		taken.found(s.previous(), 2, size)
+		status := transport.Status{Source: s.previous(), Tag: 2, Bytes: size}
 		taken.mrecv(transport.Request{Buf: make([]byte, size-1)}).fails(&transport.TruncateError{Status: status, Room: size - 1})
 		send.ok()
 	}
@@ -130,14 +130,14 @@ func mprobeTruncates(s *side) {
 
 func mprobeCancel(s *side) {
 	for _, size := range []int{small, large} {
-		waits := s.mprobe(s.left(), 2)
+		waits := s.mprobe(s.previous(), 2)
 		waits.cancelled()
 		s.barrier()
-		send := s.send(s.right(), 2, payload(size, 1))
-		taken := s.mprobe(s.left(), 2)
-		taken.found(s.left(), 2, size)
+		send := s.send(s.next(), 2, payload(size, 1))
+		taken := s.mprobe(s.previous(), 2)
+		taken.found(s.previous(), 2, size)
 		require.False(s, s.Cancel(&taken.Request))
-		taken.mrecv(transport.Request{Buf: make([]byte, size)}).got(s.left(), 2, payload(size, 1))
+		taken.mrecv(transport.Request{Buf: make([]byte, size)}).got(s.previous(), 2, payload(size, 1))
 		send.ok()
 		s.barrier()
 	}
@@ -145,13 +145,13 @@ func mprobeCancel(s *side) {
 
 func mprobeCancelledSend(s *side) {
 	for _, size := range []int{small, large} {
-		send := s.ssend(s.right(), 2, payload(size, 1))
-		taken := s.mprobe(s.left(), 2)
-		taken.found(s.left(), 2, size)
+		send := s.ssend(s.next(), 2, payload(size, 1))
+		taken := s.mprobe(s.previous(), 2)
+		taken.found(s.previous(), 2, size)
 		s.barrier()
 		send.cancelled()
-		s.send(s.right(), 3, nil).ok() // sent after the cancellation
-		s.recv(s.left(), 3, nil).ok()
+		s.send(s.next(), 3, nil).ok() // sent after the cancellation
+		s.recv(s.previous(), 3, nil).ok()
 		taken.mrecv(transport.Request{Buf: make([]byte, size)}).fails(transport.ErrCancelled)
 		s.barrier()
 	}
@@ -159,11 +159,11 @@ func mprobeCancelledSend(s *side) {
 
 func mprobeAdvance(s *side) {
 	for i, size := range []int{small, large} {
-		send := s.ssend(s.right(), 2, payload(size, 1))
-		short := s.send(s.right(), 3, payload(small, 3))
-		taken, other := s.mprobe(s.left(), 2), s.mprobe(s.left(), 3)
-		taken.found(s.left(), 2, size)
-		other.found(s.left(), 3, small)
+		send := s.ssend(s.next(), 2, payload(size, 1))
+		short := s.send(s.next(), 3, payload(small, 3))
+		taken, other := s.mprobe(s.previous(), 2), s.mprobe(s.previous(), 3)
+		taken.found(s.previous(), 2, size)
+		other.found(s.previous(), 3, small)
 		short.ok()
 		s.barrier()
 		cause := errors.New("an error")
@@ -181,11 +181,11 @@ func mprobeSenderAdvances(s *side) {
 	var send, taken, other *op
 	sends := s.Rank()%2 == 1
 	if sends {
-		send = s.ssend(s.left(), 2, payload(large, 1))
-		s.send(s.left(), 2, payload(small, 2)).ok()
+		send = s.ssend(s.previous(), 2, payload(large, 1))
+		s.send(s.previous(), 2, payload(small, 2)).ok()
 	} else if s.Rank()+1 < s.Size() {
-		taken = s.mprobe(s.right(), 2)
-		taken.found(s.right(), 2, large)
+		taken = s.mprobe(s.next(), 2)
+		taken.found(s.next(), 2, large)
 	}
 	apart := s.dup(1)
 	apart.barrier()
@@ -207,8 +207,8 @@ func mprobeSenderAdvances(s *side) {
 
 func mprobeForgotten(s *side) {
 	for _, size := range []int{small, large} {
-		send := s.send(s.right(), 2, payload(size, 1))
-		s.mprobe(s.left(), 2).found(s.left(), 2, size)
+		send := s.send(s.next(), 2, payload(size, 1))
+		s.mprobe(s.previous(), 2).found(s.previous(), 2, size)
 		s.barrier()
 		if size == large {
 			s.Cancel(&send.Request)
@@ -226,12 +226,12 @@ func mprobeTogether(s *side) {
 		for i := range each {
 			n := g/2*each + i
 			if g%2 == 0 {
-				s.send(s.right(), n, payload(length(n), n)).ok()
+				s.send(s.next(), n, payload(length(n), n)).ok()
 				continue
 			}
 			taken := s.mprobe(transport.AnySource, transport.AnyTag)
 			found := taken.ok().Status
-			taken.mrecv(transport.Request{Buf: make([]byte, found.Bytes)}).got(s.left(), found.Tag, payload(length(found.Tag), found.Tag))
+			taken.mrecv(transport.Request{Buf: make([]byte, found.Bytes)}).got(s.previous(), found.Tag, payload(length(found.Tag), found.Tag))
 		}
 	})
 }

@@ -42,27 +42,27 @@ func (s *side) sendMixture(to int, tag func(i int) int) []*op {
 }
 
 func mixedMessagesKeepTheirOrder(s *side) {
-	for _, from := range []int{s.left(), transport.AnySource} {
+	for _, from := range []int{s.previous(), transport.AnySource} {
 		for _, tag := range []int{5, transport.AnyTag} {
 			for _, m := range meetings {
 				var sent, received []*op
-				m.of(s, func() {
-					sent = s.sendMixture(s.right(), func(int) int { return 5 })
+				m.inOrder(s, func() {
+					sent = s.sendMixture(s.next(), func(int) int { return 5 })
 				}, func() {
 					for _, x := range mixture {
 						received = append(received, s.recv(from, tag, make([]byte, x.size)))
 					}
 				})
 				for i, o := range received {
-					o.got(s.left(), 5, payload(mixture[i].size, s.left(), s.Rank(), i))
+					o.got(s.previous(), 5, payload(mixture[i].size, s.previous(), s.Rank(), i))
 				}
 				allOK(sent)
 			}
 			s.barrier()
 			// The same with receives that are posted while messages arrive.
-			sent := s.sendMixture(s.right(), func(int) int { return 5 })
+			sent := s.sendMixture(s.next(), func(int) int { return 5 })
 			for i, x := range mixture {
-				s.recv(from, tag, make([]byte, x.size)).got(s.left(), 5, payload(x.size, s.left(), s.Rank(), i))
+				s.recv(from, tag, make([]byte, x.size)).got(s.previous(), 5, payload(x.size, s.previous(), s.Rank(), i))
 			}
 			allOK(sent)
 		}
@@ -74,17 +74,17 @@ func matchingMessagesKeepTheirOrder(s *side) {
 	for _, m := range meetings {
 		var sent []*op
 		received := make(map[int]*op)
-		m.of(s, func() {
-			sent = s.sendMixture(s.right(), func(i int) int { return i % 3 })
+		m.inOrder(s, func() {
+			sent = s.sendMixture(s.next(), func(i int) int { return i % 3 })
 		}, func() {
 			for _, tag := range []int{2, 0, 1} {
 				for i := tag; i < len(mixture); i += 3 {
-					received[i] = s.recv(s.left(), tag, make([]byte, mixture[i].size))
+					received[i] = s.recv(s.previous(), tag, make([]byte, mixture[i].size))
 				}
 			}
 		})
 		for i, o := range received {
-			o.got(s.left(), i%3, payload(mixture[i].size, s.left(), s.Rank(), i))
+			o.got(s.previous(), i%3, payload(mixture[i].size, s.previous(), s.Rank(), i))
 		}
 		allOK(sent)
 	}
@@ -93,7 +93,7 @@ func matchingMessagesKeepTheirOrder(s *side) {
 func sourcesKeepTheirOrder(s *side) {
 	for _, m := range meetings {
 		var sent, received []*op
-		m.of(s, func() {
+		m.inOrder(s, func() {
 			for to := range s.Size() {
 				sent = append(sent, s.sendMixture(to, func(int) int { return 5 })...)
 			}
@@ -114,14 +114,14 @@ func sourcesKeepTheirOrder(s *side) {
 }
 
 func skippedMessagesKeepTheirOrder(s *side) {
-	sent := s.sendMixture(s.right(), func(i int) int { return i })
+	sent := s.sendMixture(s.next(), func(i int) int { return i })
 	s.barrier()
-	left := func(i int) []byte { return payload(mixture[i].size, s.left(), s.Rank(), i) }
+	left := func(i int) []byte { return payload(mixture[i].size, s.previous(), s.Rank(), i) }
 	for i := 1; i < len(mixture); i += 2 {
-		s.recv(s.left(), i, make([]byte, mixture[i].size)).got(s.left(), i, left(i))
+		s.recv(s.previous(), i, make([]byte, mixture[i].size)).got(s.previous(), i, left(i))
 	}
 	for i := 0; i < len(mixture); i += 2 {
-		s.recv(s.left(), transport.AnyTag, make([]byte, mixture[i].size)).got(s.left(), i, left(i))
+		s.recv(s.previous(), transport.AnyTag, make([]byte, mixture[i].size)).got(s.previous(), i, left(i))
 	}
 	allOK(sent)
 }

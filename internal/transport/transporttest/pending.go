@@ -24,10 +24,10 @@ func areListed(s *side, want ...*op) {
 
 func listPending(s *side) {
 	areListed(s)
-	recv := s.recv(s.left(), 1, make([]byte, small))
+	recv := s.recv(s.previous(), 1, make([]byte, small))
 	wildcard := s.irecv(transport.Request{Peer: transport.AnySource, Tag: 2, Take: true})
-	probe := s.probe(s.left(), 3)
-	ssend := s.ssend(s.right(), 4, payload(large, 4))
+	probe := s.probe(s.previous(), 3)
+	ssend := s.ssend(s.next(), 4, payload(large, 4))
 	self := s.ssend(s.Rank(), 5, nil)
 	areListed(s, recv, wildcard, probe, ssend, self)
 	require.Equal(s, []transport.Kind{transport.Receiving, transport.Receiving, transport.Probing, transport.Sending, transport.Sending},
@@ -41,14 +41,14 @@ func listPending(s *side) {
 	areListed(s, recv, wildcard, ssend)
 	s.barrier()
 
-	s.send(s.right(), 1, payload(small, 1)).ok()
+	s.send(s.next(), 1, payload(small, 1)).ok()
 	recv.ok()
 	areListed(s, wildcard, ssend)
 	s.barrier()
 
-	s.recv(s.left(), 4, make([]byte, large)).ok()
+	s.recv(s.previous(), 4, make([]byte, large)).ok()
 	ssend.ok()
-	s.send(s.right(), 2, nil).ok()
+	s.send(s.next(), 2, nil).ok()
 	wildcard.ok()
 	areListed(s)
 }

@@ -12,10 +12,10 @@ var requests = []test{
 	{"CompletedMayReceiveWhatHasArrived", 1, receiveInCompleted},
 }
 
-// then is a function as a Completer.
-type then func(*transport.Request)
+// completer is a function as a Completer.
+type completer func(*transport.Request)
 
-func (f then) Completed(r *transport.Request) { f(r) }
+func (f completer) Completed(r *transport.Request) { f(r) }
 
 // reuseRequest uses one request for one operation after another, with errors too.
 func reuseRequest(s *side) {
@@ -25,7 +25,7 @@ func reuseRequest(s *side) {
 		private := r.Private // belongs to the transport
 		*r = o.Request
 		r.Private = private
-		r.Done = then(func(*transport.Request) { close(o.done) })
+		r.Done = completer(func(*transport.Request) { close(o.done) })
 		start(r)
 		await(s, o.done)
 		return r.Err
@@ -35,29 +35,29 @@ func reuseRequest(s *side) {
 		require.True(s, s.Cancel(r))
 	}
 	for _, size := range []int{small, large} {
-		recv := s.recv(s.left(), 1, make([]byte, size))
+		recv := s.recv(s.previous(), 1, make([]byte, size))
 		s.barrier()
-		require.NoError(s, again(s.Isend, transport.Request{Peer: s.right(), Tag: 1, Buf: payload(size, s.Rank())}))
-		recv.got(s.left(), 1, payload(size, s.left()))
+		require.NoError(s, again(s.Isend, transport.Request{Peer: s.next(), Tag: 1, Buf: payload(size, s.Rank())}))
+		recv.got(s.previous(), 1, payload(size, s.previous()))
 
-		send := s.send(s.right(), 2, payload(size, s.Rank()))
-		require.NoError(s, again(s.Probe, transport.Request{Peer: s.left(), Tag: 2}))
+		send := s.send(s.next(), 2, payload(size, s.Rank()))
+		require.NoError(s, again(s.Probe, transport.Request{Peer: s.previous(), Tag: 2}))
 		require.Equal(s, size, r.Status.Bytes)
-		require.Error(s, again(s.Irecv, transport.Request{Peer: s.left(), Tag: 2, Buf: make([]byte, 1)}))
+		require.Error(s, again(s.Irecv, transport.Request{Peer: s.previous(), Tag: 2, Buf: make([]byte, 1)}))
 		send.ok()
 
-		send = s.send(s.right(), 3, payload(size, s.Rank(), 3))
-		require.NoError(s, again(s.Irecv, transport.Request{Peer: s.left(), Tag: 3, Buf: make([]byte, size)}))
-		s.same(payload(size, s.left(), 3), r.Buf, "message after an error")
+		send = s.send(s.next(), 3, payload(size, s.Rank(), 3))
+		require.NoError(s, again(s.Irecv, transport.Request{Peer: s.previous(), Tag: 3, Buf: make([]byte, size)}))
+		s.same(payload(size, s.previous(), 3), r.Buf, "message after an error")
 		send.ok()
 
-		require.Equal(s, transport.ErrCancelled, again(receiveAndCancel, transport.Request{Peer: s.left(), Tag: 4}))
+		require.Equal(s, transport.ErrCancelled, again(receiveAndCancel, transport.Request{Peer: s.previous(), Tag: 4}))
 
-		recv = s.recv(s.left(), 5, make([]byte, size))
+		recv = s.recv(s.previous(), 5, make([]byte, size))
 		require.NoError(s, again(s.Isend, transport.Request{
-			Peer: s.right(), Tag: 5, Mode: transport.Synchronous, Buf: payload(size, s.Rank(), 5),
+			Peer: s.next(), Tag: 5, Mode: transport.Synchronous, Buf: payload(size, s.Rank(), 5),
 		}))
-		recv.got(s.left(), 5, payload(size, s.left(), 5))
+		recv.got(s.previous(), 5, payload(size, s.previous(), 5))
 	}
 }
 
@@ -73,21 +73,21 @@ func relayInCompleted(s *side) {
 			receive()
 		}
 		if !last || s.Rank() != 0 { // the token ends where it began
-			s.send(s.right(), 1, r.Buf)
+			s.send(s.next(), 1, r.Buf)
 		}
 		if last {
 			close(end)
 		}
 	}
 	receive = func() {
-		o := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, small)})
-		o.Done = then(pass)
+		o := s.op(transport.Request{Peer: s.previous(), Tag: 1, Buf: make([]byte, small)})
+		o.Done = completer(pass)
 		s.Irecv(&o.Request)
 	}
 	receive()
 	s.barrier()
 	if s.Rank() == 0 {
-		s.send(s.right(), 1, payload(small, 1)).ok()
+		s.send(s.next(), 1, payload(small, 1)).ok()
 	}
 	await(s, end)
 }
@@ -100,14 +100,14 @@ func receiveInCompleted(s *side) {
 	for i := range n {
 		buf := payload(sizes[1+i%(len(sizes)-1)], i)
 		want = append(want, buf[0])
-		sent = append(sent, s.send(s.right(), 1, buf))
+		sent = append(sent, s.send(s.next(), 1, buf))
 	}
 	s.barrier()
 	end := make(chan struct{})
 	var receive func()
 	receive = func() {
-		o := s.op(transport.Request{Peer: s.left(), Tag: 1, Buf: make([]byte, large)})
-		o.Done = then(func(r *transport.Request) {
+		o := s.op(transport.Request{Peer: s.previous(), Tag: 1, Buf: make([]byte, large)})
+		o.Done = completer(func(r *transport.Request) {
 			if got = append(got, r.Buf[0]); len(got) == n {
 				close(end)
 				return

@@ -54,8 +54,8 @@ func (s *side) Errorf(format string, args ...any) {
 	s.T.Errorf("rank %d of %d: %s", s.Rank(), s.Size(), fmt.Sprintf(format, args...))
 }
 
-func (s *side) left() int  { return (s.Rank() + s.Size() - 1) % s.Size() }
-func (s *side) right() int { return (s.Rank() + 1) % s.Size() }
+func (s *side) previous() int { return (s.Rank() + s.Size() - 1) % s.Size() }
+func (s *side) next() int     { return (s.Rank() + 1) % s.Size() }
 
 // finish checks what holds after every test: no request is pending, and each one ended once.
 func (s *side) finish() {
@@ -202,8 +202,8 @@ var meetings = []meeting{"receive first", "message first"}
 
 type meeting string
 
-// of lets every rank post its receives and then send, or the other way round.
-func (m meeting) of(s *side, send, receive func()) {
+// inOrder lets every rank post its receives and then send, or the other way round.
+func (m meeting) inOrder(s *side, send, receive func()) {
 	s.Helper()
 	s.barrier()
 	first, second := receive, send
@@ -218,7 +218,7 @@ func (m meeting) of(s *side, send, receive func()) {
 // pair lets every rank send to its right, and begin a receive or probe of what its left sends.
 func (m meeting) pair(s *side, mode transport.Mode, tag int, buf []byte, receive func() *op) (send, received *op) {
 	s.Helper()
-	m.of(s, func() { send = s.sendAs(mode, s.right(), tag, buf) }, func() { received = receive() })
+	m.inOrder(s, func() { send = s.sendAs(mode, s.next(), tag, buf) }, func() { received = receive() })
 	return send, received
 }
 

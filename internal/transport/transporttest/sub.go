@@ -26,9 +26,9 @@ var subs = []test{
 func (s *side) ring(tag int, of ...int) {
 	s.Helper()
 	for _, size := range []int{small, large} {
-		recv := s.recv(s.left(), tag, make([]byte, size))
-		send := s.send(s.right(), tag, payload(size, append(of, s.Rank())...))
-		recv.got(s.left(), tag, payload(size, append(of, s.left())...))
+		recv := s.recv(s.previous(), tag, make([]byte, size))
+		send := s.send(s.next(), tag, payload(size, append(of, s.Rank())...))
+		recv.got(s.previous(), tag, payload(size, append(of, s.previous())...))
 		send.ok()
 	}
 }
@@ -42,9 +42,9 @@ func duplicatesIsolate(s *side) {
 	}
 	for _, w := range ways([]int{small, large}) {
 		var sent, received []*op
-		w.of(s, func() {
+		w.inOrder(s, func() {
 			for i, c := range comms {
-				sent = append(sent, c.send(s.right(), 1, payload(w.size, s.Rank(), i)))
+				sent = append(sent, c.send(s.next(), 1, payload(w.size, s.Rank(), i)))
 			}
 		}, func() {
 			for i := range comms {
@@ -53,15 +53,15 @@ func duplicatesIsolate(s *side) {
 			}
 		})
 		for i, o := range received {
-			o.got(s.left(), 1, payload(w.size, s.left(), len(comms)-1-i))
+			o.got(s.previous(), 1, payload(w.size, s.previous(), len(comms)-1-i))
 		}
 		allOK(sent)
 	}
 	// A message that waits in one communicator is not found in another.
 	probe := comms[1].probe(transport.AnySource, transport.AnyTag)
 	s.barrier()
-	s.send(s.right(), 1, nil).ok()
-	s.recv(s.left(), 1, nil).ok()
+	s.send(s.next(), 1, nil).ok()
+	s.recv(s.previous(), 1, nil).ok()
 	comms[2].ring(1)
 	probe.pending()
 	probe.cancelled()
@@ -95,8 +95,8 @@ func subsetsRenumber(s *side) {
 		}
 		c.ring(1, i)
 		recv := c.recv(transport.AnySource, 1, make([]byte, small))
-		c.send(c.right(), 1, payload(small, s.Rank())).ok()
-		recv.got(c.left(), 1, payload(small, members[c.left()]))
+		c.send(c.next(), 1, payload(small, s.Rank())).ok()
+		recv.got(c.previous(), 1, payload(small, members[c.previous()]))
 	}
 }
 
@@ -227,16 +227,16 @@ func subEpochsAreApart(s *side) {
 	c := s.dup(1)
 	c.barrier()
 	before := c.Epoch()
-	recv := c.recv(c.left(), 1, make([]byte, small))
+	recv := c.recv(c.previous(), 1, make([]byte, small))
 	s.Advance(0, errors.New("an error of the parent, which nobody tells the child"))
 	require.Equal(s, before, c.Epoch())
-	c.send(c.right(), 1, payload(small, s.Rank())).ok()
-	recv.got(c.left(), 1, payload(small, c.left()))
+	c.send(c.next(), 1, payload(small, s.Rank())).ok()
+	recv.got(c.previous(), 1, payload(small, c.previous()))
 
 	before = s.Epoch()
-	recv = s.recv(s.left(), 1, make([]byte, small))
+	recv = s.recv(s.previous(), 1, make([]byte, small))
 	c.Advance(1, errors.New("an error of the child"))
 	require.Equal(s, before, s.Epoch())
-	s.send(s.right(), 1, payload(small, s.Rank())).ok()
-	recv.got(s.left(), 1, payload(small, s.left()))
+	s.send(s.next(), 1, payload(small, s.Rank())).ok()
+	recv.got(s.previous(), 1, payload(small, s.previous()))
 }

@@ -1,4 +1,4 @@
-// Guard has a rank panic, for which the others would wait for ever.
+// Guard has a rank panic, for which the others would wait forever.
 package main
 
 import (

@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// withTry has rank 0 write its part of a result and go on, before rank 1 fails to write its part.
+// withTry has rank 0 write its part of a result and continue, before rank 1 fails to write its part.
 func withTry(ctx context.Context, world *mpicx.Comm) error {
 	const wentOn = 1 // the tag of a message
 	err := world.Try(ctx, func(ctx context.Context) error {
@@ -40,7 +40,7 @@ func withTry(ctx context.Context, world *mpicx.Comm) error {
 	return world.Fprintf(ctx, os.Stdout, "Try: %v; next Wait: %v\n", err, next)
 }
 
-// withTryAll does the same. Rank 0 goes on when rank 1 has written its part.
+// withTryAll does the same. Rank 0 continues when rank 1 has written its part.
 func withTryAll(ctx context.Context, world *mpicx.Comm) error {
 	err := world.TryAll(ctx, func(context.Context) error {
 		if world.Rank() == 0 {

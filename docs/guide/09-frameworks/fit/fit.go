@@ -123,7 +123,7 @@ func (s *sum) evaluate(ctx context.Context, x []float64) {
 
 // order has all ranks evaluate at x.
 func (s *sum) order(ctx context.Context, x []float64) (err error) {
-	defer future.Catch(&err) // a panic goes on in TryAll, where drive returns it
+	defer future.Catch(&err) // a panic continues in TryAll, where drive returns it
 	if err := mpicx.Bcast(s.comm, append([]float64{1}, x...), 0).Wait(ctx); err != nil {
 		return err
 	}
