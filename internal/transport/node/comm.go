@@ -42,9 +42,9 @@ type comm struct {
 	// inbox are the messages for the listener, in order. The first of them is an offer whose bytes
 	// have not come, or there is no listener yet.
 	inbox []*arrival
-	// asking says that a goroutine is in Poke, and asks the listener for messages to send. again
+	// asking says that a goroutine is in Poke, and asks the listener for messages to send. askAgain
 	// says that Poke was called since the goroutine asked last, or before there was a listener.
-	asking, again bool
+	asking, askAgain bool
 }
 
 // arrival is a message that has come, or an offer. While it waits for a receive, its Node is in the

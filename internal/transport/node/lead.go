@@ -45,8 +45,8 @@ type leads struct {
 	received        lead // other messages from that process, received since the last credit to it
 }
 
-// of returns the lead in the kind of messages that a tag belongs to, and whether it is far.
-func (l *leads) of(tag int) (of *lead, isFar bool) {
+// inKind returns the lead in the kind of messages that a tag belongs to, and whether it is far.
+func (l *leads) inKind(tag int) (of *lead, isFar bool) {
 	of, most := &l.others, &mostLead
 	if transport.IsCollective(tag) {
 		of, most = &l.inCalls, &mostLeadInCalls
@@ -67,7 +67,7 @@ func (e *engine) lookForCredit(process, tag int) {
 		return
 	}
 	for range creditIsBehind {
-		if _, isFar := e.leads[process].of(tag); !isFar || !e.lookAt(in) {
+		if _, isFar := e.leads[process].inKind(tag); !isFar || !e.lookAt(in) {
 			return
 		}
 	}

@@ -56,13 +56,13 @@ func (c *comm) Poke() {
 	e := c.e
 	e.lock()
 	if c.listener == nil || c.asking {
-		c.again = true
+		c.askAgain = true
 		e.mu.Unlock()
 		return
 	}
 	c.asking = true
 	for l := c.listener; ; {
-		c.again = false
+		c.askAgain = false
 		e.mu.Unlock()
 		to, payload, ok := l.Next()
 		e.mu.Lock()
@@ -71,7 +71,7 @@ func (c *comm) Poke() {
 			if !c.liveness.expired && !c.HasLost(to) {
 				c.tell(to, payload)
 			}
-		case !c.again:
+		case !c.askAgain:
 			c.asking = false
 			e.unlock()
 			return

@@ -66,8 +66,8 @@ const (
 // each process looks for packets of each other one.
 const MostNeighbours = 128
 
-// room returns the size of a ring if n processes share memory.
-func room(n int) int {
+// ringRoom returns the size of a ring if n processes share memory.
+func ringRoom(n int) int {
 	if n > many {
 		return roomOfMany
 	}
@@ -79,7 +79,7 @@ func room(n int) int {
 }
 
 // MemorySize returns the size of the memory that n processes share.
-func MemorySize(n int) int { return n*bell.Size + n*n*oneWay(room(n)) }
+func MemorySize(n int) int { return n*bell.Size + n*n*oneWay(ringRoom(n)) }
 
 // WakeAll wakes all of n processes that sleep, whose shared memory this is.
 func WakeAll(memory []byte, n int) {
@@ -117,7 +117,7 @@ func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 		return
 	}
 	n, me := len(near), slices.Index(near, e.rank)
-	room := room(n)
+	room := ringRoom(n)
 	size := oneWay(room)
 	bells, memory := memory[:n*bell.Size], memory[n*bell.Size:]
 	mine := bell.New(bells[me*bell.Size:])
@@ -150,7 +150,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	n := begin + len(rest)
 	var packet []byte
 	if len(o.backlog) == 0 {
-		packet = e.room(o, n)
+		packet = e.beginPacket(o, n)
 	}
 	lags := packet == nil
 	if lags {
@@ -167,8 +167,9 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	}
 }
 
-// room returns n bytes in the ring for the next packet to a neighbour, or nil if there is no room.
-func (e *engine) room(o *outbox, n int) []byte {
+// beginPacket returns n bytes in the ring for the next packet to a neighbour, or nil if there is no
+// room.
+func (e *engine) beginPacket(o *outbox, n int) []byte {
 	packet, err := o.Begin(n)
 	if err != nil {
 		e.fail(err)
@@ -182,7 +183,7 @@ func (e *engine) catchUp() (moved bool) {
 	for _, o := range e.out {
 		for o != nil && len(o.backlog) > 0 {
 			packet := o.backlog[0]
-			room := e.room(o, len(packet))
+			room := e.beginPacket(o, len(packet))
 			if room == nil {
 				break
 			}
@@ -205,7 +206,7 @@ func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
 		n := min(e.chunk, len(s.rest))
-		packet := e.room(o, headerLength+n)
+		packet := e.beginPacket(o, headerLength+n)
 		if packet == nil {
 			break
 		}

@@ -16,7 +16,7 @@ func (c *comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	}
 	e.lock()
 	process := c.process(dest)
-	lead, far := e.leads[process].of(tag)
+	lead, far := e.leads[process].inKind(tag)
 	ok := epoch == c.Live() && e.err == nil && !c.HasLostAny() && !c.liveness.expired && len(buf) <= e.eager(process) && !far
 	if ok {
 		lead.grow(len(buf))
@@ -49,7 +49,7 @@ func (c *comm) send(r *transport.Request) {
 		return
 	}
 	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, signature: r.Signature, length: len(r.Buf)}
-	lead, far := e.leads[c.process(r.Peer)].of(r.Tag)
+	lead, far := e.leads[c.process(r.Peer)].inKind(r.Tag)
 	if len(r.Buf) <= e.eager(c.process(r.Peer)) && r.Mode&transport.Synchronous == 0 && !far {
 		lead.grow(len(r.Buf))
 		e.sendPacket(c.process(r.Peer), &h, r.Buf)

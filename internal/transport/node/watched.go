@@ -109,7 +109,7 @@ func (w *watched) join(s *Start, most int) (err error) {
 		_, allErr := w.AllNear(true)
 		err = cmp.Or(err, allErr)
 	} else if err == nil {
-		if err = w.watch(p); err == nil {
+		if err = w.awaitPeers(p); err == nil {
 			s.Marks = p.Marks()
 			return nil
 		}
@@ -146,8 +146,8 @@ func (w *watched) share(near []int, first bool, name string) (memory []byte, err
 	return memory, nil
 }
 
-// watch waits until all peers have connected. From then on their ends are noted in ended.
-func (w *watched) watch(p *peers.Peers) error {
+// awaitPeers waits until all peers have connected. From then on their ends are noted in ended.
+func (w *watched) awaitPeers(p *peers.Peers) error {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
 	if err := p.Join(ctx); err != nil {
