@@ -31,16 +31,9 @@ func allgatherTree(a *Call, k int, x *Exchange) bool {
 // once: one step. It sends Send, not the copy in Recv: processes read long messages in the sender's
 // memory, and what others have read takes long to be written again.
 func allgatherDirect(a *Call, _ int, x *Exchange) bool {
-	rank, n := x.Rank(), x.Size()
 	of := func(r int) []byte { return a.span(a.Recv, len(a.Send), r, r+1) }
-	x.Copy(of(rank), a.Send)
-	for d := 1; d < n; d++ {
-		from := around(rank, -d, n)
-		x.Recv(from, of(from))
-	}
-	for d := 1; d < n; d++ {
-		x.Send(around(rank, d, n), a.Send)
-	}
+	x.Copy(of(x.Rank()), a.Send)
+	direct(x, of, func(int) []byte { return a.Send })
 	return false
 }
 

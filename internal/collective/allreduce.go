@@ -3,7 +3,9 @@ package collective
 import "math/bits"
 
 // AllreduceDoubling returns an Allreduce by recursive doubling, for callers that have no Chooser.
-func AllreduceDoubling(r Reduction) *Call { return &Call{algorithm: allreduceDoubling, Reduction: r} }
+func AllreduceDoubling(r Reduction) *Call {
+	return &Call{algorithm: allreduceDoubling, arguments: arguments{Reduction: r}}
+}
 
 // allreduceTree is reduceTree to rank 0, then bcastTree: 2(n-1) messages, which is the minimum.
 func allreduceTree(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceTree, bcastTree) }

@@ -5,20 +5,9 @@ import "github.com/mpicx/go-mpicx/internal/binomial"
 // tree is the binomial tree rooted at any rank: ranks are renumbered relative to the root.
 type tree struct{ root int }
 
-func (t tree) number(x *Exchange) int {
-	v := x.Rank() - t.root
-	if v < 0 {
-		v += x.Size()
-	}
-	return v
-}
+func (t tree) number(x *Exchange) int { return binomial.Around(x.Rank()-t.root, x.Size()) }
 
-func (t tree) rank(v int, x *Exchange) int {
-	if v += t.root; v >= x.Size() {
-		v -= x.Size()
-	}
-	return v
-}
+func (t tree) rank(v int, x *Exchange) int { return binomial.Around(v+t.root, x.Size()) }
 
 // sendToChildren sends b down the tree, beginning with the largest subtree.
 func sendToChildren(x *Exchange, t tree, v int, b []byte) {
@@ -48,7 +37,7 @@ func bcastStar(a *Call, _ int, x *Exchange) bool {
 		return false
 	}
 	for d := 1; d < x.Size(); d++ {
-		x.Send(around(a.root, d, x.Size()), a.Recv)
+		x.Send(binomial.Around(a.root+d, x.Size()), a.Recv)
 	}
 	return false
 }

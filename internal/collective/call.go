@@ -37,12 +37,16 @@ type Call struct {
 	meeting transport.Meeting
 	op      operation // of meeting
 
+	arguments
+	state
+}
+
+// arguments are those of a Call.
+type arguments struct {
 	Reduction // of an operation that combines nothing: Send and Recv alone. A Bcast has only Recv.
 	root      int
 	parts     Parts // how Recv of an Allgatherv, or Send of a ReduceScatter, is divided
 	exclusive bool  // it is an exclusive scan
-
-	state
 }
 
 // state is the state of an algorithm.

@@ -74,15 +74,17 @@ func (c Chooser) pick(op operation, bytes int) step {
 // a call or, after an error, leaves one.
 const mostOnBoard = 4 << 20
 
-// of is pick for a Call, which it prepares for the board.
-func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
+// of is pick for a Call with these arguments, which it prepares for the board.
+func (c Chooser) of(op operation, bytes int, k *Kept, args arguments) Algorithm {
 	work := c.ranks * bytes
 	if op == allgather || op == alltoall {
 		work *= c.ranks
 	}
-	if a.Ordered || work > mostOnBoard { // a function may do anything, and take any time
+	if args.Ordered || work > mostOnBoard { // a function may do anything, and take any time
 		c.board = false
 	}
+	a := k.begin()
+	a.arguments = args
 	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {
 		a.onBoard(op)
 	}
@@ -90,75 +92,62 @@ func (c Chooser) of(op operation, bytes int, a *Call) Algorithm {
 }
 
 // Barrier returns a barrier.
-func (c Chooser) Barrier(k *Kept) Algorithm { return c.of(barrier, 0, k.begin()) }
+func (c Chooser) Barrier(k *Kept) Algorithm { return c.of(barrier, 0, k, arguments{}) }
 
 // Bcast returns a broadcast.
 func (c Chooser) Bcast(k *Kept, buf []byte, root int) Algorithm {
-	a := k.begin()
-	a.Recv, a.root = buf, root
-	return c.of(bcast, len(buf), a)
+	return c.exchange(bcast, len(buf), k, nil, buf, root)
 }
 
 // Reduce returns a reduction to root.
 func (c Chooser) Reduce(k *Kept, r *Reduction, root int) Algorithm {
-	a := k.begin()
-	a.Reduction, a.root = *r, root
-	return c.of(reduce, r.len(), a)
+	return c.of(reduce, r.len(), k, arguments{Reduction: *r, root: root})
 }
 
 // Allreduce returns a reduction to all.
 func (c Chooser) Allreduce(k *Kept, r *Reduction) Algorithm {
-	a := k.begin()
-	a.Reduction = *r
-	return c.of(allreduce, r.len(), a)
+	return c.of(allreduce, r.len(), k, arguments{Reduction: *r})
 }
 
 // ReduceScatter returns a reduction whose result is divided among the ranks, as parts say. Recv is
 // this rank's part of the result.
 func (c Chooser) ReduceScatter(k *Kept, r *Reduction, parts Parts) Algorithm {
-	a := k.begin()
-	a.Reduction, a.parts = *r, parts
-	return c.of(reduceScatter, len(r.Send), a)
+	return c.of(reduceScatter, len(r.Send), k, arguments{Reduction: *r, parts: parts})
 }
 
 // Allgather gathers parts of equal length at all ranks.
 func (c Chooser) Allgather(k *Kept, send, recv []byte) Algorithm {
-	return c.exchange(k, allgather, len(send), send, recv, 0)
+	return c.exchange(allgather, len(send), k, send, recv, 0)
 }
 
 // Allgatherv is Allgather for parts of different lengths.
 func (c Chooser) Allgatherv(k *Kept, send, recv []byte, parts Parts) Algorithm {
-	a := k.begin()
-	a.Send, a.Recv, a.parts = send, recv, parts
-	return c.of(allgatherv, len(recv)/c.ranks, a)
+	args := arguments{Reduction: Reduction{Send: send, Recv: recv}, parts: parts}
+	return c.of(allgatherv, len(recv)/c.ranks, k, args)
 }
 
 // Gather gathers parts of equal length at root.
 func (c Chooser) Gather(k *Kept, send, recv []byte, root int) Algorithm {
-	return c.exchange(k, gather, len(send), send, recv, root)
+	return c.exchange(gather, len(send), k, send, recv, root)
 }
 
 // Scatter distributes parts of equal length from root.
 func (c Chooser) Scatter(k *Kept, send, recv []byte, root int) Algorithm {
-	return c.exchange(k, scatter, len(recv), send, recv, root)
+	return c.exchange(scatter, len(recv), k, send, recv, root)
 }
 
 // Alltoall exchanges parts of equal length.
 func (c Chooser) Alltoall(k *Kept, send, recv []byte) Algorithm {
-	return c.exchange(k, alltoall, len(send)/c.ranks, send, recv, 0)
+	return c.exchange(alltoall, len(send)/c.ranks, k, send, recv, 0)
 }
 
-// exchange returns the Call of an operation that combines nothing.
-func (c Chooser) exchange(k *Kept, op operation, bytes int, send, recv []byte, root int) Algorithm {
-	a := k.begin()
-	a.Send, a.Recv, a.root = send, recv, root
-	return c.of(op, bytes, a)
+// exchange is of for an operation that combines nothing.
+func (c Chooser) exchange(op operation, bytes int, k *Kept, send, recv []byte, root int) Algorithm {
+	return c.of(op, bytes, k, arguments{Reduction: Reduction{Send: send, Recv: recv}, root: root})
 }
 
 // Scan combines each rank's value with those of the ranks before it. An exclusive scan leaves the
 // rank's own value out. Recv gets the result in both.
 func (c Chooser) Scan(k *Kept, r *Reduction, exclusive bool) Algorithm {
-	a := k.begin()
-	a.Reduction, a.exclusive = *r, exclusive
-	return c.of(scan, r.len(), a)
+	return c.of(scan, r.len(), k, arguments{Reduction: *r, exclusive: exclusive})
 }

@@ -82,7 +82,7 @@ type side struct {
 
 // side returns a rank's part of an operation.
 func (c call) side(op operation, algorithm step, rank int, exclusive bool) side {
-	a := &Call{algorithm: algorithm, exclusive: exclusive}
+	a := &Call{algorithm: algorithm, arguments: arguments{exclusive: exclusive}}
 	if rooted(op) {
 		a.root = c.root
 	}
@@ -176,18 +176,17 @@ func (c call) split(b []byte) (parts [][]byte) {
 
 // tested is an algorithm that exchanges buffers.
 type tested struct {
-	name     string
-	rooted   bool // the operation has a root
-	reorders bool // it does not keep the order of ranks, except in reductions to rank 0
-	least    int  // number of ranks that it is for
-	side     func(c call, rank int) side
+	name   string
+	rooted bool // the operation has a root
+	least  int  // number of ranks that it is for
+	side   func(c call, rank int) side
 }
 
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
 // every returns all algorithms that exchange buffers.
 func every() []tested {
-	all := []tested{{"Alltoall linear", false, false, 1, func(c call, rank int) side {
+	all := []tested{{"Alltoall linear", false, 1, func(c call, rank int) side {
 		s := c.side(alltoall, alltoallDirect, rank, false)
 		s.algorithm = &Linear{c.split(s.send), c.split(s.got)}
 		return s
@@ -199,11 +198,11 @@ func every() []tested {
 			if a.step == nil { // one rank needs no board
 				least = 2
 			}
-			all = append(all, tested{o.Name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", least, func(c call, rank int) side {
+			all = append(all, tested{o.Name + " " + a.Name, rooted(op), least, func(c call, rank int) side {
 				return c.side(op, a.step, rank, false)
 			}})
 			if op == scan {
-				all = append(all, tested{"Exscan " + a.Name, false, false, 1, func(c call, rank int) side {
+				all = append(all, tested{"Exscan " + a.Name, false, 1, func(c call, rank int) side {
 					return c.side(op, a.step, rank, true)
 				}})
 			}
@@ -242,9 +241,6 @@ func (a tested) doesAll(t *testing.T, n int) {
 					continue
 				}
 				c := call{n: n, root: root, length: length, inPlace: inPlace, op: order(t), ordered: true}
-				if a.reorders && !(a.rooted && root == 0) {
-					c.op, c.ordered = add, false
-				}
 				tag--
 				a.does(t, comms, tag, c)
 			}

@@ -268,22 +268,18 @@ func (x *Exchange) Completed(r *transport.Request) {
 
 // check fails the operation if a message is not what it should be.
 func (x *Exchange) check(r *transport.Request) {
-	err := r.Err
-	if err == nil && (r.Kind != transport.Receiving || r.Signature == r.Status.Signature && (r.Take || r.Status.Bytes == len(r.Buf))) {
-		return
+	if r.Err != nil {
+		if _, isTooLong := errors.AsType[*transport.TruncateError](r.Err); !isTooLong {
+			x.fail(r.Err)
+			return
+		}
 	}
-	long, truncated := errors.AsType[*transport.TruncateError](err)
-	if truncated {
-		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
-	}
-	if r.Signature != r.Status.Signature && r.Kind == transport.Receiving && (r.Err == nil || truncated) && !r.Signature.Fits(r.Status.Signature) {
-		err = &transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: r.Status.Source, Theirs: r.Status.Signature}
-	}
-	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {
-		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
-	}
-	if err != nil {
-		x.fail(err)
+	switch s := &r.Status; {
+	case r.Kind != transport.Receiving:
+	case !r.Signature.Fits(s.Signature):
+		x.fail(&transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: s.Source, Theirs: s.Signature})
+	case !r.Take && s.Bytes != len(r.Buf):
+		x.fail(&LengthError{s.Source, s.Bytes, len(r.Buf)})
 	}
 }
 

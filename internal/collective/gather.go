@@ -60,7 +60,7 @@ func gatherDirect(a *Call, _ int, x *Exchange) bool {
 	}
 	n, b := x.Size(), len(a.Send)
 	for d := 1; d < n; d++ {
-		from := around(a.root, d, n)
+		from := binomial.Around(a.root+d, n)
 		x.Recv(from, a.Recv[from*b:][:b])
 	}
 	x.Copy(a.Recv[a.root*b:], a.Send)

@@ -35,6 +35,3 @@ func (a *Call) span(b []byte, each, first, last int) []byte {
 	}
 	return a.parts.span(b, first, last)
 }
-
-// around returns the rank i places after r in a ring of n.
-func around(r, i, n int) int { return ((r+i)%n + n) % n }

@@ -53,75 +53,27 @@ func reduceTree(a *Call, k int, x *Exchange) bool {
 // place returns where the i-th value arrives.
 func (a *Call) place(i int) []byte { return a.arrived[i*len(a.value):][:len(a.value)] }
 
-// reduceStar is a reduction in which all others send to the root directly, and the root combines
-// the values in the order of ranks: n-1 messages, and the root waits only once. It is for short
-// values, and for ranks that share cores. The table uses it for roots other than 0 only with 2
-// ranks; with more it is reduceTree there.
+// reduceStar is a reduction to rank 0, to which all others send directly. It combines the values in
+// the order of ranks: n-1 messages, and rank 0 waits only once. It is for short values, and for
+// ranks that share cores.
 func reduceStar(a *Call, k int, x *Exchange) bool {
 	n := x.Size()
-	if n > 2 && a.root > 0 {
-		return reduceTree(a, k, x)
-	}
 	if k == 0 {
 		a.begin(x, false)
-		if x.Rank() != a.root {
-			x.Send(a.root, a.value)
+		if x.Rank() > 0 {
+			x.Send(0, a.value)
 			return false
 		}
 		a.arrived = x.Scratch((n - 1) * len(a.value))
-		for d := 1; d < n; d++ {
-			x.Recv(around(a.root, d, n), a.place(d-1))
+		for r := 1; r < n; r++ {
+			x.Recv(r, a.place(r-1))
 		}
 		return true
-	}
-	if a.root > 0 { // of 2 ranks
-		a.Op(a.Recv, a.place(0), a.value)
-		return false
 	}
 	for r := 1; r < n; r++ {
 		a.Op(a.Recv, a.value, a.place(r-1))
 		a.value = a.Recv
 	}
 	a.settle()
-	return false
-}
-
-// reduceChain is a reduction along a chain of ranks that ends at the root: each rank combines one
-// segment and passes it on while it receives the next. If the root is not 0, the op must commute:
-// the values are combined in the order root, root+1, …, n-1, 0, …, root-1.
-func reduceChain(a *Call, k int, x *Exchange) bool {
-	if a.Ordered && a.root > 0 {
-		return reduceTree(a, k, x)
-	}
-	t, n, each := tree{a.root}, x.Size(), a.segment()
-	v := t.number(x)
-	if k == 0 {
-		a.beginSegments(x, v < n-1, each)
-	}
-	segments := segments(len(a.value), each)
-	passed := k // the segment that is passed on in this step
-	if v < n-1 {
-		passed--
-		if 0 <= passed && passed < segments {
-			to := segment(a.Recv, passed, each)
-			a.Op(to, segment(a.value, passed, each), a.tmp[:len(to)])
-		}
-		if k < segments {
-			x.Recv(t.rank(v+1, x), a.tmp[:len(segment(a.value, k, each))])
-		}
-	}
-	if v > 0 && 0 <= passed && passed < segments {
-		from := a.Recv
-		if v == n-1 {
-			from = a.value
-		}
-		x.Send(t.rank(v-1, x), segment(from, passed, each))
-	}
-	if k <= segments {
-		return true
-	}
-	if n == 1 {
-		a.settle()
-	}
 	return false
 }

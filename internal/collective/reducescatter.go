@@ -1,5 +1,7 @@
 package collective
 
+import "github.com/mpicx/go-mpicx/internal/binomial"
+
 // reduceScatterTree is reduceTree to rank 0, then scatterDirect.
 func reduceScatterTree(a *Call, k int, x *Exchange) bool { return a.reduceAtFirst(k, x, reduceTree) }
 
@@ -25,26 +27,20 @@ func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
 func reduceScatterDirect(a *Call, k int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	own := a.parts.of(a.Send, rank)
-	if k == 0 { // arrived begins with the next rank's part; this rank's own is in Send
+	of := func(r int) []byte { // arrived begins with the next rank's part; this rank's own is in Send
+		if r == rank {
+			return own
+		}
+		return a.arrived[(binomial.Around(r-rank, n)-1)*len(own):][:len(own)]
+	}
+	if k == 0 {
 		a.arrived = x.Scratch((n - 1) * len(own))
-		for d := n - 1; d > 0; d-- {
-			x.Recv(around(rank, d, n), a.arrived[(d-1)*len(own):][:len(own)])
-		}
-		for d := 1; d < n; d++ {
-			to := around(rank, d, n)
-			x.Send(to, a.parts.of(a.Send, to))
-		}
+		direct(x, of, func(r int) []byte { return a.parts.of(a.Send, r) })
 		return true
 	}
 	if n == 1 {
 		place(a.Recv, own)
 		return false
-	}
-	of := func(r int) []byte {
-		if r == rank {
-			return own
-		}
-		return a.arrived[(around(r, -rank, n)-1)*len(own):][:len(own)]
 	}
 	// Combine in the buffer of what rank 0 or 1 has sent, because Recv may be this rank's own
 	// part.

@@ -5,38 +5,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/binomial"
 )
 
-// scatterTree distributes the parts of Send at the root, of equal length, to Recv of all ranks, in
-// the order of ranks.
-func scatterTree(a *Call, k int, x *Exchange) bool {
-	t := tree{a.root}
-	v, n, b := t.number(x), x.Size(), len(a.Recv)
-	if k == 0 { // arrived has the subtree's parts, in tree order
-		switch {
-		case v > 0:
-			a.arrived = x.Scratch(subtree(v, n) * b)
-			x.Recv(t.rank(binomial.Parent(v), x), a.arrived)
-		case a.root == 0:
-			a.arrived = a.Send
-		default: // from the order of ranks to tree order
-			a.arrived = x.Scratch(n * b)
-			split := copy(a.arrived, a.Send[a.root*b:])
-			copy(a.arrived[split:], a.Send)
-		}
-		return true
-	}
-	if v == 0 {
-		place(a.Recv, a.Send[a.root*b:][:b])
-	} else {
-		copy(a.Recv, a.arrived)
-	}
-	for i := binomial.Children(v, n) - 1; i >= 0; i-- {
-		child := binomial.Child(v, i)
-		x.Send(t.rank(child, x), a.arrived[(child-v)*b:][:subtree(child, n)*b])
-	}
-	return false
-}
-
-// scatterDirect is a scatter in which the root sends to all others directly.
+// scatterDirect distributes the parts of Send at the root to Recv of all ranks, in the order of
+// ranks. The root sends to all others directly.
 func scatterDirect(a *Call, _ int, x *Exchange) bool {
 	if x.Rank() != a.root {
 		x.Recv(a.root, a.Recv)
@@ -44,7 +14,7 @@ func scatterDirect(a *Call, _ int, x *Exchange) bool {
 	}
 	part := func(r int) []byte { return a.span(a.Send, len(a.Recv), r, r+1) }
 	for d := 1; d < x.Size(); d++ {
-		to := around(a.root, d, x.Size())
+		to := binomial.Around(a.root+d, x.Size())
 		x.Send(to, part(to))
 	}
 	x.Copy(a.Recv, part(a.root))

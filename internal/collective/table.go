@@ -47,7 +47,8 @@ type rule struct {
 //	mpicxrun -n 4 measure
 //
 // More than 64 goroutine ranks were not measured. Reductions with a function, which no board
-// carries out, go by a star with up to 512 ranks: the memory of its root grows with their number.
+// carries out, go by a star to all with up to 512 ranks: the memory of its root grows with their
+// number.
 //
 // More than 4 processes have the crossovers of goroutine ranks. Hosts have the rules of
 // processes of one machine, except for direct messages where a tree or halving sends fewer at a
@@ -55,8 +56,8 @@ type rule struct {
 // (internal/lab/scripts/two-hosts measure), the two placements differ by no more than their noise,
 // so there are no algorithms that know the machines. Rabenseifner's begins with neighbours: if
 // ranks are placed by host, the smallest part of the vector leaves the machine. Rings, pairwise
-// exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and
-// are not here.
+// exchange, Bruck's Allgather and Alltoall, van de Geijn's Bcast and a tree for Scatter were slower
+// everywhere, or hardly faster, and are not here.
 var Operations = [operations]Operation{
 	barrier: {"Barrier", []Named{{"board", nil}, {"tree", barrierTree}, {"doubling", barrierDoubling}}, [kinds][]rule{
 		shared:  {{use: nil}, {use: barrierTree}},
@@ -69,12 +70,8 @@ var Operations = [operations]Operation{
 		},
 		machine: {{use: bcastTree}},
 	}},
-	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
-		shared: {
-			{ranks: 8, bytes: 16 << 10}, {bytes: 1 << 10},
-			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
-			{ranks: 2, use: reduceChain}, {use: reduceTree},
-		},
+	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}}, [kinds][]rule{
+		shared:  {{ranks: 2}, {ranks: 8, bytes: 16 << 10}, {bytes: 1 << 10}, {use: reduceTree}},
 		machine: {{use: reduceTree}},
 	}},
 	allreduce: {"Allreduce", []Named{
@@ -117,13 +114,9 @@ var Operations = [operations]Operation{
 		shared:  {{ranks: 2, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	}},
-	alltoall: {"Alltoall", []Named{
-		{"board", nil}, {"direct", alltoallDirect}, {"bruck", alltoallBruck},
-	}, [kinds][]rule{
-		shared: {
-			{bytes: 4 << 10}, {ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
-		},
-		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
+	alltoall: {"Alltoall", []Named{{"board", nil}, {"direct", alltoallDirect}}, [kinds][]rule{
+		shared:  {{bytes: 4 << 10}, {use: alltoallDirect}},
+		machine: {{use: alltoallDirect}},
 	}},
 	gather: {"Gather", []Named{{"board", nil}, {"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
 		shared: {
@@ -132,10 +125,9 @@ var Operations = [operations]Operation{
 		},
 		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	}},
-	scatter: {"Scatter", []Named{{"board", nil}, {"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
+	scatter: {"Scatter", []Named{{"board", nil}, {"direct", scatterDirect}}, [kinds][]rule{
 		shared:  {{ranks: 8, bytes: 64 << 10}, {bytes: 16 << 10}, {use: scatterDirect}},
 		machine: {{use: scatterDirect}},
-		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},
 	scan: {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}, [kinds][]rule{
 		shared:  {{use: scanChain}},
