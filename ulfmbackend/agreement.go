@@ -52,17 +52,16 @@ type stream struct {
 	last *Message // the decision of agreement id.Seq-1; nil: there was none in this epoch
 }
 
-// begin makes id the agreement under way.
-func (s *stream) begin(id errchan.Agreement) {
-	*s = stream{id: id, value: neutral, last: s.last}
+// newStream returns the stream in which id is the agreement under way, after the last decision.
+func newStream(id errchan.Agreement, last *Message) stream {
+	return stream{id: id, value: neutral, last: last}
 }
 
 // end ends the agreement under way, and begins the next.
 func (s *stream) end(decision *Message) {
-	s.last = decision
 	next := decision.ID
 	next.Seq++
-	s.begin(next)
+	*s = newStream(next, decision)
 }
 
 // contribute adds v to the agreement under way, as a proposal of this rank.
@@ -206,10 +205,9 @@ func (m *Machine) decide(decision *Message) {
 	s := &m.streams[k]
 	waiting := s.heard.more
 	s.end(decision)
-	m.eachChild(func(c int) bool {
+	for c := range m.eachChild {
 		m.answer(c, k)
-		return true
-	})
+	}
 	for _, r := range waiting { // their parent has died, which this rank may not know yet
 		if !m.isDead(r) && !m.isChild(r) {
 			m.answer(r, k)

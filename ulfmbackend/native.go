@@ -83,10 +83,9 @@ func (m *Machine) takeVoted(from int, msg *Message) {
 
 // voteFor passes a candidate on, and votes for it if this rank can take it.
 func (m *Machine) voteFor(candidate *Message) {
-	m.votes.tree.eachChild(func(c int) bool {
+	for c := range m.votes.tree.eachChild {
 		m.send(c, candidate)
-		return true
-	})
+	}
 	m.votes.ballot = candidate
 	m.vote(m.canTake(candidate))
 }

@@ -31,13 +31,11 @@ func (m *Machine) missing(k Stream) string {
 	if !s.joined {
 		names = append(names, "this rank to join")
 	}
-	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) {
-			return true
+	for c := range m.eachChild {
+		if !s.heard.has(&m.tree, c) {
+			names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
 		}
-		names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
-		return true
-	})
+	}
 	if s.sent {
 		names = append(names, "the decision")
 	}
