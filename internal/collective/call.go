@@ -56,10 +56,7 @@ type state struct {
 	// value is the rank's value in a reduction: Send, or Recv once it has been combined with
 	// others. The one that it is combined with next arrives in tmp.
 	value, tmp []byte
-	// arrived are the parts or values of several ranks, and each is how many of them arrive in one
-	// step.
-	arrived []byte
-	each    int
+	arrived    []byte // the parts or values of several ranks
 	// result is the program's Recv while Recv is another buffer.
 	result []byte
 	// The rank has, or combines, these parts.

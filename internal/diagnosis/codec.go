@@ -46,7 +46,13 @@ func Decode(b []byte, size int) (*Message, error) {
 	msg := &Message{Origin: d.Below(size, "origin"), Number: d.Uvarint(), Rival: -1}
 	if answer {
 		msg.Rival = d.Below(size+1, "rival") - 1
-		msg.Said = readSaid(d, size)
+		msg.Said = make(map[int]string)
+		for range d.Below(size+1, "number of groups") {
+			text := d.Text()
+			for _, r := range d.Runs(size) {
+				msg.Said[r] = text
+			}
+		}
 	} else {
 		msg.Why, msg.Alone = Why(d.Below(int(reasons), "reason")), d.Bool()
 	}
@@ -54,15 +60,4 @@ func Decode(b []byte, size int) (*Message, error) {
 		return nil, fmt.Errorf("message of a diagnosis, %d bytes: %w", len(b), err)
 	}
 	return msg, nil
-}
-
-func readSaid(d *wire.Reader, size int) map[int]string {
-	said := make(map[int]string)
-	for range d.Below(size+1, "number of groups") {
-		text := d.Text()
-		for _, r := range d.Runs(size) {
-			said[r] = text
-		}
-	}
-	return said
 }

@@ -21,7 +21,7 @@ type Side struct {
 // many communicators.
 type talk struct {
 	mu      sync.Mutex
-	machine Machine
+	machine *Machine
 	heard   [reasons]heard
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
 	asking  chan struct{} // holds a value while a goroutine asks
@@ -42,7 +42,7 @@ func (s *Side) begun() *talk {
 	if t := s.talk.Load(); t != nil {
 		return t
 	}
-	s.talk.CompareAndSwap(nil, &talk{machine: Machine{rank: s.Rank(), size: s.Size()}, asking: make(chan struct{}, 1)})
+	s.talk.CompareAndSwap(nil, &talk{machine: NewMachine(s.Rank(), s.Size()), asking: make(chan struct{}, 1)})
 	return s.talk.Load()
 }
 
@@ -70,10 +70,8 @@ type Await func(changed, ended <-chan struct{}) bool
 
 // Ask asks all ranks, for the reason why, and waits until all have answered or ctx ends. It returns
 // the answers so far by rank ("": it has died), and the first other rank that asked for the same
-// reason at the same time;
-// -1: none. If answers are missing after a second, it asks each of these ranks directly. One
-// goroutine of the
-// rank asks at a time.
+// reason at the same time; -1: none. If answers are missing after a second, it asks each of these
+// ranks directly. One goroutine of the rank asks at a time.
 func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
 	t := s.begun()
 	select {
@@ -118,24 +116,16 @@ func (s *Side) AskOnce(ctx context.Context, why Why, delay time.Duration, await 
 // await waits until all ranks have answered, or ctx has ended.
 func (t *talk) await(ctx context.Context, await Await) (all bool) {
 	for {
-		changed := t.incomplete()
-		if changed == nil || !await(changed, ctx.Done()) {
-			return changed == nil
+		t.mu.Lock()
+		if all = t.machine.Complete(); !all && t.changed == nil {
+			t.changed = make(chan struct{})
+		}
+		changed := t.changed
+		t.mu.Unlock()
+		if all || !await(changed, ctx.Done()) {
+			return all
 		}
 	}
-}
-
-// incomplete returns a channel that is closed when more answers have come, or nil if all have come.
-func (t *talk) incomplete() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.machine.Complete() {
-		return nil
-	}
-	if t.changed == nil {
-		t.changed = make(chan struct{})
-	}
-	return t.changed
 }
 
 // Listen gives l the messages of the error channel.

@@ -74,7 +74,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			r.startLater()
 		case s := <-signals:
 			forward(r.running, s.(syscall.Signal))
-			if asksToEnd(s) {
+			if slices.Contains(ending, s) {
 				r.ending = append(r.ending, s)
 			}
 		case <-r.deadline:
@@ -227,11 +227,9 @@ func forward(running map[int]*os.Process, s syscall.Signal) {
 	}
 }
 
-// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would
-// not have got it, and could continue the job.
-func asksToEnd(s os.Signal) bool {
-	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
-}
+// ending are the signals that ask a job to end. A process that was started afterwards would not
+// have got them, and could continue the job.
+var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 
 func signalAll(running map[int]*os.Process, s syscall.Signal) {
 	for _, p := range running {
@@ -242,7 +240,7 @@ func signalAll(running map[int]*os.Process, s syscall.Signal) {
 // Signals returns a channel of the signals to this process, except those that it ignores.
 func Signals() chan os.Signal {
 	signals := make(chan os.Signal, 16)
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {
+	for _, s := range append(slices.Clip(ending), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT) {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}

@@ -206,29 +206,33 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 			return
 		}
 		all.Go(func() {
-			stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-			var hello [4]byte
-			_, err := io.ReadFull(c, hello[:])
-			index := int(binary.LittleEndian.Uint32(hello[:]))
-			ok := stop() && err == nil && index < len(p.others) && index != p.me
-			if ok {
-				if err := sameUser(c); err != nil {
-					p.refuse(fmt.Sprint("from process ", index), err)
-					ok = false
-				}
-			}
-			if ok {
-				p.change(func() {
-					if ok = p.others[index].from == nil && !p.over; ok {
-						p.others[index].from = c
-					}
-				})
-			}
-			if !ok {
+			if !p.admit(ctx, c) {
 				_ = c.Close()
 			}
 		})
 	}
+}
+
+// admit makes c the connection that a process has made, unless there is one, or it is not one of
+// ours.
+func (p *Peers) admit(ctx context.Context, c *net.UnixConn) (ok bool) {
+	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	var hello [4]byte
+	_, err := io.ReadFull(c, hello[:])
+	index := int(binary.LittleEndian.Uint32(hello[:]))
+	if !stop() || err != nil || index >= len(p.others) || index == p.me {
+		return false
+	}
+	if err := sameUser(c); err != nil {
+		p.refuse(fmt.Sprint("from process ", index), err)
+		return false
+	}
+	p.change(func() {
+		if ok = p.others[index].from == nil && !p.over; ok {
+			p.others[index].from = c
+		}
+	})
+	return ok
 }
 
 // connect connects with another process, once its socket is there.
