@@ -44,7 +44,7 @@ func streamOf(id errchan.Agreement) Stream {
 type stream struct {
 	id     errchan.Agreement // the agreement under way
 	joined bool              // this rank has proposed
-	heard  set               // the children that have sent proposals
+	heard  []int             // the children, and later children, that have sent proposals
 	value  Value             // their proposals and this rank's, combined
 	sent   bool              // value has been sent to the present parent
 	late   []errchan.Report  // reports in value that came after it was sent, and are still to be sent
@@ -62,6 +62,13 @@ func (s *stream) end(decision *Message) {
 	next := decision.ID
 	next.Seq++
 	*s = newStream(next, decision)
+}
+
+// hear notes that a rank has sent a proposal.
+func (s *stream) hear(from int) {
+	if !slices.Contains(s.heard, from) {
+		s.heard = append(slices.Clip(s.heard), from)
+	}
 }
 
 // contribute adds v to the agreement under way, as a proposal of this rank.
@@ -118,7 +125,7 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 // try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
 	s, t := &m.streams[k], m.treeOf(k)
-	if !s.joined || s.sent || !t.covers(&s.heard) || t.up < 0 && m.frozen && k.isCalled() {
+	if !s.joined || s.sent || !t.covers(s.heard) || t.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
@@ -169,7 +176,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 		}
 		return
 	}
-	s.heard.add(&m.tree, from)
+	s.hear(from)
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
 		m.notice(from, msg.Corrupt)
@@ -203,12 +210,12 @@ func (m *Machine) answer(to int, k Stream) {
 func (m *Machine) decide(decision *Message) {
 	k := decision.Stream
 	s := &m.streams[k]
-	waiting := s.heard.more
+	heard := s.heard
 	s.end(decision)
 	for c := range m.eachChild {
 		m.answer(c, k)
 	}
-	for _, r := range waiting { // their parent has died, which this rank may not know yet
+	for _, r := range heard { // their parent may have died, which this rank may not know yet
 		if !m.isDead(r) && !m.isChild(r) {
 			m.answer(r, k)
 		}

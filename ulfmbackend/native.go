@@ -75,7 +75,7 @@ func (m *Machine) takeVoted(from int, msg *Message) {
 	case msg.vote > v.trees || ahead:
 		m.later = append(m.later, received{from, msg})
 	case msg.vote == v.trees && msg.ID == s.id:
-		s.heard.add(&v.tree, from)
+		s.hear(from)
 		m.add(s, *msg.Value)
 		m.try(msg.Stream)
 	}
@@ -136,7 +136,7 @@ func (m *Machine) Voted(words []uint32) {
 		v.trees++
 		for k := range streams {
 			if m.isVoted(k) {
-				m.streams[k].heard, m.streams[k].sent = set{}, false
+				m.streams[k].heard, m.streams[k].sent = nil, false
 			}
 		}
 	}

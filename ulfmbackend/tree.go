@@ -11,12 +11,11 @@ import (
 type tree struct {
 	rank, size int
 	up         int   // the parent; -1: this rank is the root
-	arity      int   // number of children in the unmended tree
 	dead       []int // that this rank knows of, ascending
 }
 
 func newTree(rank, size int) tree {
-	t := tree{rank: rank, size: size, up: -1, arity: binomial.Children(rank, size)}
+	t := tree{rank: rank, size: size, up: -1}
 	if rank > 0 {
 		t.up = binomial.Parent(rank)
 	}
@@ -91,38 +90,10 @@ func (t *tree) below(rank int, visit func(int) bool) bool {
 	return true
 }
 
-// A set is a set of children: children in the unmended tree as bits, and the few others as a
-// list.
-type set struct {
-	bits uint32
-	more []int
-}
-
-// isOwn says whether rank is a child in the unmended tree.
-func (*set) isOwn(t *tree, rank int) bool { return rank > t.rank && binomial.Parent(rank) == t.rank }
-
-func (s *set) add(t *tree, rank int) {
-	if s.isOwn(t, rank) {
-		s.bits |= 1 << binomial.ChildIndex(rank)
-	} else if !slices.Contains(s.more, rank) {
-		s.more = append(slices.Clip(s.more), rank)
-	}
-}
-
-func (s *set) has(t *tree, rank int) bool {
-	if s.isOwn(t, rank) {
-		return s.bits&(1<<binomial.ChildIndex(rank)) != 0
-	}
-	return slices.Contains(s.more, rank)
-}
-
-// covers says whether each living child is in the set.
-func (t *tree) covers(s *set) bool {
-	if len(t.dead) == 0 {
-		return s.bits == 1<<t.arity-1
-	}
+// covers says whether each living child is among the ranks.
+func (t *tree) covers(ranks []int) bool {
 	for c := range t.eachChild {
-		if !s.has(t, c) {
+		if !slices.Contains(ranks, c) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package ulfmbackend
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -32,7 +33,7 @@ func (m *Machine) missing(k Stream) string {
 		names = append(names, "this rank to join")
 	}
 	for c := range m.eachChild {
-		if !s.heard.has(&m.tree, c) {
+		if !slices.Contains(s.heard, c) {
 			names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
 		}
 	}

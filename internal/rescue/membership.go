@@ -72,30 +72,20 @@ func (m *Membership) follow(members, dead, rescues []int) *Membership {
 	return next
 }
 
-// encode returns the invitation: the Number, next, the number of runs and, for each run, its first
-// rank, its length, and twice the incarnation, plus 1 for rescues. A run is of consecutive ranks
-// that have the latter in common. All numbers are varints.
+// encode returns the invitation: the Number, next, the number of members and, for each, its rank
+// and twice its incarnation, plus 1 for rescues. All numbers are varints.
 func (m *Membership) encode() string {
-	kind := func(place int) int {
-		k := 2 * m.incarnations[m.Members[place]]
-		if m.isRescue(place) {
-			k++
-		}
-		return k
-	}
-	var runs []byte
-	n := 0
-	for i := 0; i < len(m.Members); n++ {
-		first := i
-		for i++; i < len(m.Members) && m.Members[i] == m.Members[i-1]+1 && kind(i) == kind(first); i++ {
-		}
-		for _, v := range [...]int{m.Members[first], i - first, kind(first)} {
-			runs = binary.AppendUvarint(runs, uint64(v))
-		}
-	}
 	b := binary.AppendUvarint(nil, uint64(m.Number))
 	b = binary.AppendUvarint(b, uint64(m.next))
-	return string(append(binary.AppendUvarint(b, uint64(n)), runs...))
+	b = binary.AppendUvarint(b, uint64(len(m.Members)))
+	for place, r := range m.Members {
+		kind := 2 * m.incarnations[r]
+		if m.isRescue(place) {
+			kind++
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r)), uint64(kind))
+	}
+	return string(b)
 }
 
 // readInvitation returns the membership that an invitation of the given rank describes. The pool
@@ -104,22 +94,18 @@ func readInvitation(text string, rank, size int) (*Membership, error) {
 	d := wire.NewReader([]byte(text))
 	m := &Membership{Number: int(d.Uvarint()), next: d.Below(size+1, "number of ranks"), incarnations: make(map[int]int), invitation: text}
 	known := make(map[int]bool)
-	for range d.Below(size+1, "number of runs") {
-		first := d.Below(m.next, "rank")
-		length := d.Below(m.next-first+1, "number of ranks")
-		kind := int(d.Uvarint())
-		for r := first; r < first+length; r++ {
-			if known[r] {
-				d.Fail(fmt.Errorf("rank %d is a member twice", r))
-			}
-			known[r] = true
-			if kind%2 > 0 {
-				m.Places = append(m.Places, len(m.Members))
-			}
-			if kind > 1 {
-				m.incarnations[r] = kind / 2
-			}
-			m.Members = append(m.Members, r)
+	for place := range d.Below(size+1, "number of members") {
+		r, kind := d.Below(m.next, "rank"), int(d.Uvarint())
+		if known[r] {
+			d.Fail(fmt.Errorf("rank %d is a member twice", r))
+		}
+		known[r] = true
+		m.Members = append(m.Members, r)
+		if kind%2 > 0 {
+			m.Places = append(m.Places, place)
+		}
+		if kind > 1 {
+			m.incarnations[r] = kind / 2
 		}
 	}
 	err := d.End()
