@@ -176,6 +176,12 @@ func place(to, from []byte) {
 // ended, and its error.
 func (x *Exchange) run() (ended bool, err error) {
 	for {
+		if err := x.err.Load(); err != nil {
+			return x.end(*err)
+		}
+		if !x.more {
+			return x.end(nil)
+		}
 		x.requests = x.requests[:0]
 		if err := x.ask(); err != nil || len(x.requests) == 0 {
 			x.to = nil
@@ -192,12 +198,6 @@ func (x *Exchange) run() (ended bool, err error) {
 				return false, nil
 			}
 			x.ended.Store(0)
-		}
-		if err := x.err.Load(); err != nil {
-			return x.end(*err)
-		}
-		if !x.more {
-			return x.end(nil)
 		}
 	}
 }
@@ -251,17 +251,7 @@ func (x *Exchange) Completed(r *transport.Request) {
 		return
 	}
 	x.ended.Store(0)
-	var ended bool
-	var err error
-	switch failed := x.err.Load(); {
-	case failed != nil:
-		ended, err = x.end(*failed)
-	case x.more:
-		ended, err = x.run()
-	default:
-		ended, err = x.end(nil)
-	}
-	if ended {
+	if ended, err := x.run(); ended {
 		x.done.Ended(err)
 	}
 }

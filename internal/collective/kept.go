@@ -1,7 +1,5 @@
 package collective
 
-import "github.com/mpicx/go-mpicx/internal/transport"
-
 // Kept keeps the Call of an operation that has ended for the next. It belongs to one operation at a
 // time. A nil Kept keeps nothing.
 type Kept struct {
@@ -18,13 +16,7 @@ func (k *Kept) begin() *Call {
 }
 
 // Forget clears what k keeps of the caller's. It is called when the operation has ended.
-func (k *Kept) Forget() {
-	a := &k.call
-	a.arguments, a.meeting = arguments{}, transport.Meeting{}
-	if a.steps > 0 || a.value != nil || a.arrived != nil { // many algorithms have no state
-		a.state = state{}
-	}
-}
+func (k *Kept) Forget() { k.call = Call{} }
 
 // Parts returns where the parts of n ranks begin, all 0.
 func (k *Kept) Parts(n int) Parts {
