@@ -86,7 +86,7 @@ type Machine struct {
 
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
-	c := new(copies)
+	c := &copies{duplicates: make(map[uint64]*Machine)}
 	c.first = c.newMachine(0, rank, size)
 	c.first.made = true
 	return c.first

@@ -63,19 +63,6 @@ func (h *history) note(s errchan.Settled) {
 	p.settled = append(p.settled, s)
 }
 
-// end returns how an agreement ended, if this is known: its decision, or nil if an error
-// ended it. Decisions before a stream's last one are forgotten.
-func (h *history) end(id errchan.Agreement) (d *errchan.Decision, known bool) {
-	for _, p := range h.epochs {
-		for _, s := range p.settled {
-			if s.ID == id {
-				return s.Decision, true
-			}
-		}
-	}
-	return nil, false
-}
-
 // begin begins epoch e.
 func (h *history) begin(e transport.Epoch) { h.epochs = append(slices.Clip(h.epochs), past{epoch: e}) }
 
@@ -132,9 +119,18 @@ func (m *Machine) settle(s errchan.Settled) {
 	}
 }
 
-// End returns how an agreement ended, if this is known and not forgotten: its decision, or
-// nil if an error ended it.
-func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) { return m.past.end(id) }
+// End returns how an agreement ended, if this is known: its decision, or nil if an error ended it.
+// Decisions before a stream's last one are forgotten.
+func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) {
+	for _, p := range m.past.epochs {
+		for _, s := range p.settled {
+			if s.ID == id {
+				return s.Decision, true
+			}
+		}
+	}
+	return nil, false
+}
 
 // IsOpen says whether a later verdict may complete an agreement of an old epoch, to which
 // this rank has made a proposal.
@@ -147,7 +143,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	var open []errchan.Agreement
 	under := m.contributed()
 	for i, id := range append(slices.Clip(m.open), under...) {
-		switch _, known := m.past.end(id); {
+		switch _, known := m.End(id); {
 		case known:
 		case frozen && (lost || i < len(m.open)):
 			open = append(open, id)

@@ -73,7 +73,10 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		case <-asked:
 			r.startLater()
 		case s := <-signals:
-			forward(r.running, s.(syscall.Signal))
+			signalAll(r.running, s.(syscall.Signal)) // also to the processes that they have started
+			if s == syscall.SIGTSTP {                // which stops them; SIGCONT continues the launcher and them
+				_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+			}
 			if slices.Contains(ending, s) {
 				r.ending = append(r.ending, s)
 			}
@@ -215,16 +218,6 @@ func (r *run) judge() []Outcome {
 		}
 	}
 	return outcomes
-}
-
-// forward passes a signal on to the processes, and to the processes that they have started. A
-// signal that stops them stops the launcher too; the signal that continues the launcher continues
-// them too.
-func forward(running map[int]*os.Process, s syscall.Signal) {
-	signalAll(running, s)
-	if s == syscall.SIGTSTP {
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	}
 }
 
 // ending are the signals that ask a job to end. A process that was started afterwards would not

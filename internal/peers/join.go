@@ -260,8 +260,9 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 			var hello [4]byte
 			binary.LittleEndian.PutUint32(hello[:], uint32(p.me))
 			_, _ = to.Write(hello[:]) // if it has ended, the reader sees it
-			p.change(func() { o.begin(to) })
-			p.readers.Go(func() { p.read(index) })
+			p.change(func() { o.to = to })
+			raw, _ := to.SyscallConn()
+			p.readers.Go(func() { p.read(index, raw) })
 			return
 		}
 		select {

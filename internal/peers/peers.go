@@ -40,14 +40,7 @@ type peer struct {
 	// When to ends, the process has ended. from is the connection that the process has made. It is
 	// kept open, because its end would tell the process that this one has ended.
 	to, from *net.UnixConn
-	raw      syscall.RawConn // of to
 	ended    atomic.Bool
-}
-
-// begin sets the connection to the process.
-func (o *peer) begin(to *net.UnixConn) {
-	o.to = to
-	o.raw, _ = to.SyscallConn()
 }
 
 // peek says whether a read would return, and whether it would find the end. Go's sockets do not
@@ -59,10 +52,11 @@ func peek(fd uintptr) (there, end bool) {
 	return there, there && n <= 0
 }
 
-// read waits for the end of a connection, or for the byte that says that the process leaves.
-func (p *Peers) read(index int) {
+// read waits for the end of the connection to a process, or for the byte that says that the process
+// leaves.
+func (p *Peers) read(index int, to syscall.RawConn) {
 	end := false
-	_ = p.others[index].raw.Read(func(fd uintptr) (there bool) {
+	_ = to.Read(func(fd uintptr) (there bool) {
 		there, end = peek(fd)
 		return there
 	})
@@ -120,7 +114,7 @@ func (p *Peers) Marks() []*uint32 { return p.marks.all() }
 func (p *Peers) Kill(index int) error {
 	p.mu.Lock()
 	o := &p.others[index]
-	to, raw := o.to, o.raw
+	to := o.to
 	p.mu.Unlock()
 	if to == nil || o.ended.Load() {
 		return os.ErrProcessDone
@@ -139,8 +133,12 @@ func (p *Peers) Kill(index int) error {
 	defer func() { _ = process.Release() }()
 	// If the connection is open now, the process was alive when the pidfd was opened: no other
 	// process had its pid.
-	var over bool
-	if err := raw.Control(func(fd uintptr) { over, _ = peek(fd) }); err != nil || over {
+	over := false
+	raw, err := to.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { over, _ = peek(fd) })
+	}
+	if err != nil || over {
 		return os.ErrProcessDone
 	}
 	return os.NewSyscallError("kill", process.Kill())
