@@ -32,7 +32,7 @@ func allgatherTree(a *Call, k int, x *Exchange) bool {
 // memory, and what others have read takes long to be written again.
 func allgatherDirect(a *Call, _ int, x *Exchange) bool {
 	of := func(r int) []byte { return a.span(a.Recv, len(a.Send), r, r+1) }
-	x.Copy(of(x.Rank()), a.Send)
+	place(of(x.Rank()), a.Send)
 	direct(x, of, func(int) []byte { return a.Send })
 	return false
 }

@@ -10,8 +10,8 @@ func AllreduceDoubling(r Reduction) *Call {
 // allreduceTree is reduceTree to rank 0, then bcastTree: 2(n-1) messages, which is the minimum.
 func allreduceTree(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceTree, bcastTree) }
 
-// allreduceStar is reduceStar to rank 0, then bcastStar.
-func allreduceStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceStar, bcastStar) }
+// allreduceStar is reduceStar to rank 0, then bcastTree.
+func allreduceStar(a *Call, k int, x *Exchange) bool { return a.then(k, x, reduceStar, bcastTree) }
 
 // allreduceParts is reduceScatterDirect with parts of equal length, then allgatherDirect: two steps
 // of n(n-1) messages.

@@ -14,7 +14,7 @@ func (a *Linear) Step(_ int, x *Exchange) bool {
 	rank, n := x.Rank(), x.Size()
 	own := a.Send != nil && a.Recv != nil && len(a.Send[rank]) == len(a.Recv[rank])
 	if own {
-		x.Copy(a.Recv[rank], a.Send[rank])
+		place(a.Recv[rank], a.Send[rank])
 	}
 	for d := range n { // each rank starts with another peer
 		from := binomial.Around(rank-d, n)
@@ -36,7 +36,7 @@ func alltoallDirect(a *Call, _ int, x *Exchange) bool {
 	each := len(a.Send) / x.Size()
 	recv := func(r int) []byte { return a.Recv[r*each:][:each] }
 	send := func(r int) []byte { return a.Send[r*each:][:each] }
-	x.Copy(recv(x.Rank()), send(x.Rank()))
+	place(recv(x.Rank()), send(x.Rank()))
 	direct(x, recv, send)
 	return false
 }

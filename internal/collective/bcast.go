@@ -30,18 +30,6 @@ func bcastTree(a *Call, k int, x *Exchange) bool {
 	return false
 }
 
-// bcastStar is a broadcast with messages from the root to all others.
-func bcastStar(a *Call, _ int, x *Exchange) bool {
-	if x.Rank() != a.root {
-		x.Recv(a.root, a.Recv)
-		return false
-	}
-	for d := 1; d < x.Size(); d++ {
-		x.Send(binomial.Around(a.root+d, x.Size()), a.Recv)
-	}
-	return false
-}
-
 // bcastChain is a broadcast along a chain of ranks that begins at the root: each rank passes on one
 // segment while it receives the next.
 func bcastChain(a *Call, k int, x *Exchange) bool {

@@ -51,10 +51,7 @@ type Exchange struct {
 	ended atomic.Int32
 	err   atomic.Pointer[error]
 
-	to, from []byte    // of Copy
-	few      [8]uint64 // the first Scratch, of which so many bytes are used
-	used     int
-	borrowed [][]byte
+	borrowed [][]byte // by Scratch
 }
 
 // A LengthError says that a message of a collective operation has another length than
@@ -155,15 +152,6 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	return r
 }
 
-// Copy places bytes of this rank's own while the messages of the step are under way. A step calls
-// it at most once.
-func (x *Exchange) Copy(to, from []byte) { x.to, x.from = to, from }
-
-func (x *Exchange) copy() {
-	place(x.to, x.from)
-	x.to, x.from = nil, nil // though there may be no bytes
-}
-
 // place copies bytes of the program that may be where they belong already. Nothing is written in
 // place, because others may be reading it.
 func place(to, from []byte) {
@@ -184,11 +172,9 @@ func (x *Exchange) run() (ended bool, err error) {
 		}
 		x.requests = x.requests[:0]
 		if err := x.ask(); err != nil || len(x.requests) == 0 {
-			x.to = nil
 			return x.end(err)
 		}
 		ended := int32(x.start())
-		x.copy()
 		if all := int32(len(x.requests)); ended < all {
 			x.ended.Add(started)
 			if x.err.Load() != nil {
@@ -236,9 +222,6 @@ func (x *Exchange) ask() (err error) {
 	for x.more && len(x.requests) == 0 {
 		x.more = x.algorithm.Step(x.step, x)
 		x.step++
-		if len(x.requests) == 0 {
-			x.copy()
-		}
 	}
 	return nil
 }

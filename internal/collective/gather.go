@@ -63,7 +63,7 @@ func gatherDirect(a *Call, _ int, x *Exchange) bool {
 		from := binomial.Around(a.root+d, n)
 		x.Recv(from, a.Recv[from*b:][:b])
 	}
-	x.Copy(a.Recv[a.root*b:], a.Send)
+	place(a.Recv[a.root*b:], a.Send)
 	return false
 }
 

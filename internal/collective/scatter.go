@@ -17,7 +17,7 @@ func scatterDirect(a *Call, _ int, x *Exchange) bool {
 		to := binomial.Around(a.root+d, x.Size())
 		x.Send(to, part(to))
 	}
-	x.Copy(a.Recv, part(a.root))
+	place(a.Recv, part(a.root))
 	return false
 }
 

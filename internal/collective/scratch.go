@@ -21,12 +21,6 @@ func (x *Exchange) Scratch(n int) []byte {
 	if x.Void != nil {
 		return x.Void[:n]
 	}
-	few := unsafe.Slice((*byte)(unsafe.Pointer(&x.few)), len(x.few)*8)
-	if n <= len(few)-x.used {
-		b := few[x.used:][:n:n]
-		x.used += (n + 7) &^ 7
-		return b
-	}
 	if n > 1<<largestScratch {
 		return make([]byte, n)
 	}
@@ -53,7 +47,7 @@ func (x *Exchange) end(err error) (ended bool, _ error) {
 		giveBack(b)
 		x.borrowed[i] = nil
 	}
-	x.borrowed, x.used = x.borrowed[:0], 0
+	x.borrowed = x.borrowed[:0]
 	x.algorithm = nil
 	for i := range x.requests[:cap(x.requests)] {
 		x.requests[:cap(x.requests)][i].Buf = nil
