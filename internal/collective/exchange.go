@@ -90,9 +90,7 @@ func (x *Exchange) open(comm transport.Comm, epoch transport.Epoch, tag int, a A
 	}
 	x.epoch, x.tag, x.algorithm, x.done = epoch, tag, a, done
 	x.step, x.more = 0, true
-	if x.err.Load() != nil {
-		x.err.Store(nil)
-	}
+	x.err.Store(nil)
 }
 
 // Step returns the operation's name and its current step, from 1. It is called for a request that
@@ -138,14 +136,10 @@ func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 // add adds a request to the step. It reuses the memory of earlier steps.
 func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Request {
 	n := len(x.requests)
-	switch {
-	case x.requests == nil:
-		x.requests = make([]transport.Request, 1, 2) // as many as a leaf of a tree has
-	case n == cap(x.requests):
+	if n == cap(x.requests) {
 		x.requests = append(x.requests, transport.Request{})
-	default:
-		x.requests = x.requests[:n+1]
 	}
+	x.requests = x.requests[:n+1]
 	r := &x.requests[n]
 	r.Kind, r.Peer, r.Buf, r.Mode, r.Take = kind, peer, b, 0, false
 	r.Tag, r.Epoch, r.Signature, r.Done = x.tag, x.epoch, x.Signature, x
