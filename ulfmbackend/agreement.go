@@ -84,19 +84,13 @@ func (m *Machine) contribute(k Stream, v Value) {
 // are sent after it: they may still be in time.
 func (m *Machine) add(s *stream, v Value) {
 	if s.sent && m.votes == nil {
-		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
+		fresh := slices.DeleteFunc(slices.Clone(v.Reports), func(r errchan.Report) bool {
+			_, known := slices.BinarySearchFunc(s.value.Reports, r, compareReports)
+			return known
+		})
+		s.late = merge(s.late, fresh, compareReports, nil)
 	}
 	s.value = combine(s.value, v)
-}
-
-// newReports returns the reports of a that are not in b.
-func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
-	for _, r := range a {
-		if _, found := slices.BinarySearchFunc(b, r, compareReports); !found {
-			fresh = append(fresh, r)
-		}
-	}
-	return fresh
 }
 
 // follow returns a message with the reports that have come since this rank's value was sent, or

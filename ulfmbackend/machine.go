@@ -184,7 +184,7 @@ func (m *Machine) enter(e transport.Epoch) {
 	for _, id := range []errchan.Agreement{{Epoch: e}, {Epoch: e, Creates: true}} {
 		m.streams[streamOf(id)] = newStream(id, nil)
 	}
-	m.proposed = nil
+	m.proposed = make(map[errchan.Agreement]Value)
 }
 
 // Propose makes this rank's proposal to an agreement.
@@ -195,9 +195,6 @@ func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	case id == s.id:
 		m.contribute(k, v)
 	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
-		if m.proposed == nil {
-			m.proposed = make(map[errchan.Agreement]Value)
-		}
 		m.proposed[id] = v
 	}
 }

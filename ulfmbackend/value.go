@@ -95,12 +95,9 @@ func compareReports(a, b errchan.Report) int {
 
 // verdict returns the verdict that v, the decision of a round of errors, means.
 func (v *Value) verdict(round uint64) *errchan.Verdict {
-	reports := v.Reports
-	if slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Index > 0 }) {
-		reports = slices.Clone(reports)
-		for i := range reports {
-			reports[i].Index = 0
-		}
+	reports := slices.Clone(v.Reports)
+	for i := range reports {
+		reports[i].Index = 0
 	}
 	return &errchan.Verdict{Round: round, Corrupt: len(v.Dead) > 0 || errchan.AnyCorrupt(reports), Reports: reports, Dead: v.Dead, Settled: v.Settled}
 }

@@ -1,5 +1,7 @@
 package collective
 
+import "slices"
+
 // Kept keeps the Call of an operation that has ended for the next. It belongs to one operation at a
 // time. A nil Kept keeps nothing.
 type Kept struct {
@@ -20,11 +22,7 @@ func (k *Kept) Forget() { k.call = Call{} }
 
 // Parts returns where the parts of n ranks begin, all 0.
 func (k *Kept) Parts(n int) Parts {
-	if cap(k.parts) <= n {
-		k.parts = make(Parts, n+1)
-		return k.parts
-	}
-	k.parts = k.parts[:n+1]
+	k.parts = slices.Grow(k.parts[:0], n+1)[:n+1]
 	clear(k.parts)
 	return k.parts
 }
