@@ -16,10 +16,7 @@ var flows = [operations]transport.Flow{
 func (a *Call) onBoard(op operation) {
 	a.op = op
 	send, recv := a.Send, a.Recv
-	if op == bcast {
-		send = recv
-	}
-	if send == nil {
+	if send == nil { // of a Bcast, or in place
 		send = recv
 	}
 	a.meeting = transport.Meeting{Part: transport.Part{Send: send, Recv: recv}, Flow: flows[op], Root: a.root, Carrier: a}
