@@ -153,10 +153,8 @@ var shared [Decided + 1]wire.Shared[Message]
 // each process.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
-	switch {
-	case len(b) == 0:
-	case b[0] == byte(Notice), b[0] == byte(Revoke), b[0] == byte(Decided):
-		return shared[b[0]].Decode(b, decode)
+	if len(b) == 0 || b[0] > byte(Decided) || b[0] == byte(Up) {
+		return decode(b)
 	}
-	return decode(b)
+	return shared[b[0]].Decode(b, decode)
 }

@@ -192,9 +192,6 @@ func (m *Machine) Died(rank int) *Fate {
 // before says whether all ranks before this one have ended or died, so that none can invite it any
 // more, and whether one of them has died and not ended.
 func (m *Machine) before() (gone, lost bool) {
-	if len(m.ended)+len(m.dead) < m.rank { // as most of the time
-		return false, false
-	}
 	for r := range m.rank {
 		if !m.ended[r] && !m.dead[r] {
 			return false, false
