@@ -45,9 +45,6 @@ func (c *copies) duplicate(id uint64) *Machine {
 	d := c.duplicates[id]
 	if d == nil {
 		d = c.newMachine(id, c.first.rank, c.first.size)
-		if c.duplicates == nil {
-			c.duplicates = make(map[uint64]*Machine)
-		}
 		c.duplicates[id] = d
 	}
 	return d

@@ -63,7 +63,7 @@ type Output struct {
 // again in the next round.
 type Machine struct {
 	rank, size int
-	parent     int // -1 at the root
+	parent     int // of the root: itself, which sends it nothing
 	children   int // number of children
 
 	round   uint64           // the number of the open round, or of the next
@@ -86,18 +86,15 @@ type Machine struct {
 
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
-	c := new(copies)
+	c := &copies{duplicates: make(map[uint64]*Machine)}
 	c.first = c.newMachine(0, rank, size)
 	c.first.made = true
 	return c.first
 }
 
 func (c *copies) newMachine(id uint64, rank, size int) *Machine {
-	m := &Machine{copies: c, id: id, rank: rank, size: size, gone: c.left, parent: -1, children: binomial.Children(rank, size)}
-	if rank > 0 {
-		m.parent = binomial.Parent(rank)
-	}
-	return m
+	return &Machine{copies: c, id: id, rank: rank, size: size, gone: c.left,
+		parent: binomial.Parent(rank), children: binomial.Children(rank, size)}
 }
 
 // tell tells the client, as soon as there is one.
@@ -139,7 +136,7 @@ func (m *Machine) Join() {
 // error for a message that no neighbour sends in this state.
 func (m *Machine) Step(from int, msg *Message) error {
 	child := from > m.rank && from < m.size && binomial.Parent(from) == m.rank
-	if !child && from != m.parent || from < 0 {
+	if !child && from != m.parent || from == m.rank {
 		return m.unexpected(from, msg, "the sender is no neighbour")
 	}
 	if m = m.addressee(msg); m == nil {

@@ -44,7 +44,7 @@ func streamOf(id errchan.Agreement) Stream {
 type stream struct {
 	id     errchan.Agreement // the agreement under way
 	joined bool              // this rank has proposed
-	heard  set               // the children that have sent proposals
+	heard  []int             // the children, and later children, that have sent proposals
 	value  Value             // their proposals and this rank's, combined
 	sent   bool              // value has been sent to the present parent
 	late   []errchan.Report  // reports in value that came after it was sent, and are still to be sent
@@ -52,17 +52,23 @@ type stream struct {
 	last *Message // the decision of agreement id.Seq-1; nil: there was none in this epoch
 }
 
-// begin makes id the agreement under way.
-func (s *stream) begin(id errchan.Agreement) {
-	*s = stream{id: id, value: neutral, last: s.last}
+// newStream returns the stream in which id is the agreement under way, after the last decision.
+func newStream(id errchan.Agreement, last *Message) stream {
+	return stream{id: id, value: neutral, last: last}
 }
 
 // end ends the agreement under way, and begins the next.
 func (s *stream) end(decision *Message) {
-	s.last = decision
 	next := decision.ID
 	next.Seq++
-	s.begin(next)
+	*s = newStream(next, decision)
+}
+
+// hear notes that a rank has sent a proposal.
+func (s *stream) hear(from int) {
+	if !slices.Contains(s.heard, from) {
+		s.heard = append(slices.Clip(s.heard), from)
+	}
 }
 
 // contribute adds v to the agreement under way, as a proposal of this rank.
@@ -78,19 +84,13 @@ func (m *Machine) contribute(k Stream, v Value) {
 // are sent after it: they may still be in time.
 func (m *Machine) add(s *stream, v Value) {
 	if s.sent && m.votes == nil {
-		s.late = merge(s.late, newReports(v.Reports, s.value.Reports), compareReports, nil)
+		fresh := slices.DeleteFunc(slices.Clone(v.Reports), func(r errchan.Report) bool {
+			_, known := slices.BinarySearchFunc(s.value.Reports, r, compareReports)
+			return known
+		})
+		s.late = merge(s.late, fresh, compareReports, nil)
 	}
 	s.value = combine(s.value, v)
-}
-
-// newReports returns the reports of a that are not in b.
-func newReports(a, b []errchan.Report) (fresh []errchan.Report) {
-	for _, r := range a {
-		if _, found := slices.BinarySearchFunc(b, r, compareReports); !found {
-			fresh = append(fresh, r)
-		}
-	}
-	return fresh
 }
 
 // follow returns a message with the reports that have come since this rank's value was sent, or
@@ -119,7 +119,7 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 // try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
 	s, t := &m.streams[k], m.treeOf(k)
-	if !s.joined || s.sent || !t.covers(&s.heard) || t.up < 0 && m.frozen && k.isCalled() {
+	if !s.joined || s.sent || !t.covers(s.heard) || t.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
@@ -170,7 +170,7 @@ func (m *Machine) heardUp(from int, msg *Message) {
 		}
 		return
 	}
-	s.heard.add(&m.tree, from)
+	s.hear(from)
 	m.add(s, *msg.Value)
 	if msg.Stream == Errors {
 		m.notice(from, msg.Corrupt)
@@ -204,13 +204,12 @@ func (m *Machine) answer(to int, k Stream) {
 func (m *Machine) decide(decision *Message) {
 	k := decision.Stream
 	s := &m.streams[k]
-	waiting := s.heard.more
+	heard := s.heard
 	s.end(decision)
-	m.eachChild(func(c int) bool {
+	for c := range m.eachChild {
 		m.answer(c, k)
-		return true
-	})
-	for _, r := range waiting { // their parent has died, which this rank may not know yet
+	}
+	for _, r := range heard { // their parent may have died, which this rank may not know yet
 		if !m.isDead(r) && !m.isChild(r) {
 			m.answer(r, k)
 		}

@@ -20,7 +20,6 @@ type Channel struct {
 	mu       sync.Mutex
 	machine  *Machine
 	asked    bool            // the transport will call Next until it returns nothing
-	dead     bool            // this process has died
 	epoch    transport.Epoch // the one in which agreements are reserved and proposed to
 	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
 	over     error           // why the program creates no more communicators; nil: it may
@@ -88,15 +87,13 @@ func (ch *Channel) Died(rank int) {
 		return
 	}
 	ch.client.Died(rank)
-	ch.mu.Lock()
-	ch.dead = true
-	over := ch.proposed
-	ch.proposed = nil
-	ch.mu.Unlock()
-	for _, p := range over {
-		p.done(nil, transport.ErrDied)
-	}
-	ch.do((*Machine).Fall)
+	ch.end(func(m *Machine) {
+		ch.finished = transport.ErrDied
+		m.Fall()
+	}, func(p *proposed) bool {
+		p.cause = transport.ErrDied
+		return true
+	})
 }
 
 // Lose makes every rank get a final verdict, because this rank needs one of the dead.
@@ -137,7 +134,7 @@ func (ch *Channel) Abandon(cause error) {
 
 // Finish ends this rank's proposals, now and later.
 func (ch *Channel) Finish(cause error) {
-	ch.end(func(*Machine) { ch.finished = cause }, func(p *proposed) bool {
+	ch.end(func(*Machine) { ch.finished = cmp.Or(ch.finished, cause) }, func(p *proposed) bool {
 		p.cause = cmp.Or(p.cause, cause)
 		return true
 	})
@@ -147,29 +144,29 @@ func (ch *Channel) Finish(cause error) {
 func (ch *Channel) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
 	var over error
 	ch.do(func(m *Machine) {
-		switch {
-		case ch.dead:
-			over = transport.ErrDied
-			return
-		case ch.finished != nil:
-			over = ch.finished
-			return
-		case ch.closing:
-			over = errchan.ErrClosed
-			return
-		case id.Epoch != ch.epoch:
-			over = errchan.ErrOver
-			return
-		case id.Creates && ch.over != nil:
-			over = ch.over
-			return
+		if over = ch.refusal(id); over == nil {
+			ch.proposed = append(ch.proposed, proposed{id: id, done: done})
+			m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked, Note: p.Note})
 		}
-		ch.proposed = append(ch.proposed, proposed{id: id, done: done})
-		m.Propose(id, Value{Calls: p.Call, Flag: p.Flag, Acked: p.Acked, Note: p.Note})
 	})
 	if over != nil {
 		done(nil, over)
 	}
+}
+
+// refusal returns why this rank can't make a proposal, or nil. The caller holds mu.
+func (ch *Channel) refusal(id errchan.Agreement) error {
+	switch {
+	case ch.finished != nil:
+		return ch.finished
+	case ch.closing:
+		return errchan.ErrClosed
+	case id.Epoch != ch.epoch:
+		return errchan.ErrOver
+	case id.Creates:
+		return ch.over
+	}
+	return nil
 }
 
 // Release says that this rank's program has closed the communicator.
@@ -313,12 +310,9 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 func (ch *Channel) tell(o Output) {
 	var agreed func(*errchan.Decision, error)
 	if o.Agreed != nil {
-		for i, p := range ch.proposed { // usually one
-			if p.id == o.Agreed.ID {
-				agreed = p.done
-				ch.proposed = slices.Delete(ch.proposed, i, i+1)
-				break
-			}
+		if i := slices.IndexFunc(ch.proposed, func(p proposed) bool { return p.id == o.Agreed.ID }); i >= 0 {
+			agreed = ch.proposed[i].done
+			ch.proposed = slices.Delete(ch.proposed, i, i+1)
 		}
 		ch.closeIfIdle()
 	}

@@ -9,54 +9,35 @@ import (
 	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
-// Encode returns msg as bytes: its kind, and then, all numbers as varints,
+// Encode returns msg as bytes: its kind, and then, all numbers as varints, its number, corrupt,
+// origin and, if it has a value,
 //
-//	notice:      round, corrupt, origin
-//	revoke:      origin
-//	up, decided: stream, vote or tree (if a library votes, otherwise 0), epoch, number, calls,
-//	             flag, dead ranks, whether all ranks are acknowledged, the acknowledged ranks;
-//	             of errors: reports, the index of each and then corrupt (up), settled;
-//	             of others: length of the note, the note, the rank that decided (decided)
-//	settled:     how many, and for each: communicator, epoch, whether it creates, number,
-//	             whether it is decided, and if so: the rank that decided, calls, flag, dead
-//	             ranks, dead ranks that are not acknowledged, length of the note, the note
+//	stream, vote or tree (if a library votes, otherwise 0), epoch, calls, flag, dead ranks, whether
+//	all ranks are acknowledged, the acknowledged ranks, length of the note, the note, reports, the
+//	index of each, how many are settled, and for each of these: communicator, epoch, whether it
+//	creates, number, whether it is decided, and if so: the rank that decided, calls, flag, dead
+//	ranks, dead ranks that are not acknowledged, length of the note, the note
 func Encode(msg *Message) []byte {
 	b := make([]byte, 1, 32)
 	b[0] = byte(msg.Kind)
-	switch msg.Kind {
-	case Notice:
-		b = wire.AppendBool(binary.AppendUvarint(b, msg.ID.Seq), msg.Corrupt)
-		return binary.AppendUvarint(b, uint64(msg.Origin))
-	case Revoke:
-		return binary.AppendUvarint(b, uint64(msg.Origin))
-	case Up, Decided:
-		b = binary.AppendUvarint(append(b, byte(msg.Stream)), msg.vote)
-		b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
-		b = binary.AppendUvarint(b, msg.ID.Seq)
-		v := msg.Value
-		b = binary.AppendUvarint(b, uint64(v.Calls))
-		b = binary.AppendVarint(b, int64(v.Flag))
-		b = wire.AppendRanks(b, v.Dead)
-		b = wire.AppendBool(b, v.AckAll)
-		b = wire.AppendRanks(b, v.Acked)
-		if msg.Stream != Errors {
-			b = wire.AppendBytes(b, v.Note)
-		}
-		switch {
-		case msg.Stream == Errors:
-			b = errchan.AppendReports(b, v.Reports)
-			if msg.Kind == Up {
-				for _, r := range v.Reports {
-					b = binary.AppendUvarint(b, uint64(r.Index))
-				}
-				b = wire.AppendBool(b, msg.Corrupt)
-			}
-			b = appendSettled(b, v.Settled)
-		case msg.Kind == Decided:
-			b = binary.AppendUvarint(b, uint64(msg.Origin))
-		}
+	b = wire.AppendBool(binary.AppendUvarint(b, msg.ID.Seq), msg.Corrupt)
+	b = binary.AppendUvarint(b, uint64(msg.Origin))
+	v := msg.Value
+	if v == nil {
+		return b
 	}
-	return b
+	b = binary.AppendUvarint(append(b, byte(msg.Stream)), msg.vote)
+	b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
+	b = binary.AppendUvarint(b, uint64(v.Calls))
+	b = binary.AppendVarint(b, int64(v.Flag))
+	b = wire.AppendRanks(b, v.Dead)
+	b = wire.AppendBool(b, v.AckAll)
+	b = wire.AppendRanks(b, v.Acked)
+	b = errchan.AppendReports(wire.AppendBytes(b, v.Note), v.Reports)
+	for _, r := range v.Reports {
+		b = binary.AppendUvarint(b, uint64(r.Index))
+	}
+	return appendSettled(b, v.Settled)
 }
 
 func appendSettled(b []byte, settled []errchan.Settled) []byte {
@@ -83,35 +64,24 @@ func appendSettled(b []byte, settled []errchan.Settled) []byte {
 // not be changed afterwards. The ranks of the communicator are below size.
 func Decode(b []byte, size int) (*Message, error) {
 	d := wire.NewReader(b)
-	var msg *Message
-	switch kind := Kind(d.Byte()); kind {
-	case Notice:
-		msg = &Message{Kind: kind}
-		msg.ID.Seq, msg.Corrupt, msg.Origin = d.Uvarint(), d.Bool(), d.Below(size, "origin")
-	case Revoke:
-		msg = &Message{Kind: kind, Origin: d.Below(size, "origin")}
+	kind := Kind(d.Byte())
+	seq, corrupt, origin := d.Uvarint(), d.Bool(), d.Below(size, "root")
+	msg := &Message{Kind: kind, ID: errchan.Agreement{Seq: seq}}
+	switch kind {
+	case Notice, Revoke:
 	case Up, Decided:
 		k, vote := Stream(d.Below(int(streams), "stream")), d.Uvarint()
-		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: d.Uvarint()}
+		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: seq}
 		v := Value{Calls: readCalls(d), Flag: int(d.Varint()), Dead: d.Ranks(size), AckAll: d.Bool(), Acked: d.Ranks(size)}
-		if k != Errors {
-			v.Note = d.Bytes()
-		}
-		origin, corrupt := 0, false
-		switch {
-		case k == Errors:
-			v.Reports = errchan.ReadReports(d, size)
-			readIndices(d, v.Reports, kind == Up)
-			corrupt = kind == Up && d.Bool()
-			v.Settled = readSettled(d, size)
-		case kind == Decided:
-			origin = d.Below(size, "root")
-		}
+		v.Note, v.Reports = d.Bytes(), errchan.ReadReports(d, size)
+		readIndices(d, v.Reports)
+		v.Settled = readSettled(d, size)
 		msg = newMessage(kind, k, id, v)
-		msg.Origin, msg.Corrupt, msg.vote = origin, corrupt, vote
+		msg.vote = vote
 	default:
 		d.Fail(fmt.Errorf("no such kind of message: %v", kind))
 	}
+	msg.Corrupt, msg.Origin = corrupt, origin
 	if err := d.End(); err != nil {
 		return nil, fmt.Errorf("message of %d bytes: %w", len(b), err)
 	}
@@ -123,24 +93,19 @@ func readCalls(d *wire.Reader) errchan.Calls {
 	return errchan.Calls(d.Below(int(errchan.AnyCalls)+1, "calls"))
 }
 
-// readIndices reads the indices of an Up's reports. It counts the reports of a verdict
-// instead, which has all of them. The indices of one rank ascend.
-func readIndices(d *wire.Reader, reports []errchan.Report, up bool) {
+// readIndices reads the indices of reports. Those of one rank ascend.
+func readIndices(d *wire.Reader, reports []errchan.Report) {
 	for i := range reports {
 		r := &reports[i]
-		least := 0
-		if i > 0 && r.Rank == reports[i-1].Rank {
-			least = reports[i-1].Index + 1
+		r.Index = d.Below(maxReports, "index of a report")
+		if i == 0 {
+			continue
 		}
-		switch {
-		case i > 0 && r.Rank < reports[i-1].Rank:
-			d.Fail(fmt.Errorf("a report of rank %d, expected one of rank %d or above", r.Rank, reports[i-1].Rank))
-		case !up:
-			r.Index = least
-		default:
-			if r.Index = d.Below(maxReports, "index of a report"); r.Index < least {
-				d.Fail(fmt.Errorf("index %d of a report of rank %d, expected at least %d", r.Index, r.Rank, least))
-			}
+		switch last := &reports[i-1]; {
+		case r.Rank < last.Rank:
+			d.Fail(fmt.Errorf("a report of rank %d, expected one of rank %d or above", r.Rank, last.Rank))
+		case r.Rank == last.Rank && r.Index <= last.Index:
+			d.Fail(fmt.Errorf("index %d of a report of rank %d, expected at least %d", r.Index, r.Rank, last.Index+1))
 		}
 	}
 }
@@ -188,10 +153,8 @@ var shared [Decided + 1]wire.Shared[Message]
 // each process.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
-	switch {
-	case len(b) == 0:
-	case b[0] == byte(Notice), b[0] == byte(Revoke), b[0] == byte(Decided):
-		return shared[b[0]].Decode(b, decode)
+	if len(b) == 0 || b[0] > byte(Decided) || b[0] == byte(Up) {
+		return decode(b)
 	}
-	return decode(b)
+	return shared[b[0]].Decode(b, decode)
 }

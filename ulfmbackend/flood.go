@@ -58,20 +58,16 @@ func (f *flood) begin(notice *Message) {
 // or -1. The graph may fall apart when as many ranks have died as a rank has neighbours.
 // The tree does not fall apart, once all ranks know of the deaths.
 func (f *flood) mend(t *tree) int {
-	to := -1
-	find := func(r int) bool {
-		if r >= 0 && binomial.NeighborIndex(t.rank, t.size, r) < 0 && !slices.Contains(f.beyond, r) {
-			to = r
+	if !f.open || len(t.dead) == 0 {
+		return -1
+	}
+	for to := range t.eachNeighbor {
+		if binomial.NeighborIndex(t.rank, t.size, to) < 0 && !slices.Contains(f.beyond, to) {
+			f.beyond = append(slices.Clip(f.beyond), to)
+			return to
 		}
-		return to < 0
 	}
-	if f.open && len(t.dead) > 0 && find(t.up) {
-		t.eachChild(find)
-	}
-	if to >= 0 {
-		f.beyond = append(f.beyond[:len(f.beyond):len(f.beyond)], to)
-	}
-	return to
+	return -1
 }
 
 // pull returns the next rank to tell, or -1. It is called just before each message is sent. So it

@@ -60,8 +60,7 @@ type received struct {
 // its communicator in the verdicts of those it is derived from.
 func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
 	m := &Machine{tree: newTree(rank, size), id: id}
-	m.streams[Errors].begin(errchan.Agreement{})
-	m.streams[Closings].begin(errchan.Agreement{})
+	m.streams[Errors], m.streams[Closings] = newStream(errchan.Agreement{}, nil), newStream(errchan.Agreement{}, nil)
 	m.past.begin(e)
 	m.enter(e)
 	return m
@@ -133,7 +132,7 @@ func (m *Machine) Join(settled []errchan.Settled) {
 func (m *Machine) join(settled []errchan.Settled) {
 	v := m.reports()
 	if !m.streams[Errors].joined {
-		v.Settled = settledOf(settled)
+		v.Settled = inOrder(slices.Clone(settled), compareSettled, prefer)
 	}
 	m.contribute(Errors, v)
 }
@@ -183,11 +182,9 @@ func (m *Machine) Revoked(by int) {
 // enter restarts the streams other than Errors for epoch e.
 func (m *Machine) enter(e transport.Epoch) {
 	for _, id := range []errchan.Agreement{{Epoch: e}, {Epoch: e, Creates: true}} {
-		s := &m.streams[streamOf(id)]
-		s.begin(id)
-		s.last = nil
+		m.streams[streamOf(id)] = newStream(id, nil)
 	}
-	m.proposed = nil
+	m.proposed = make(map[errchan.Agreement]Value)
 }
 
 // Propose makes this rank's proposal to an agreement.
@@ -198,9 +195,6 @@ func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	case id == s.id:
 		m.contribute(k, v)
 	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
-		if m.proposed == nil {
-			m.proposed = make(map[errchan.Agreement]Value)
-		}
 		m.proposed[id] = v
 	}
 }
@@ -238,8 +232,8 @@ func (m *Machine) retry() {
 
 // report tells the client that a rank is dead, once.
 func (m *Machine) report(rank int) {
-	if i, found := slices.BinarySearch(m.reported, rank); !found {
-		m.reported = slices.Insert(m.reported, i, rank)
+	if !contains(m.reported, rank) {
+		m.reported = union(m.reported, []int{rank})
 		m.out.Push(Output{Died: &Told{rank}})
 	}
 }
@@ -280,8 +274,6 @@ func (m *Machine) Step(from int, msg *Message) error {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
 	}
 	switch round := m.streams[Errors].id.Seq; {
-	case m.isVoted(msg.Stream) && (msg.Kind == Up || msg.Kind == Decided):
-		m.takeVoted(from, msg)
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round:
@@ -290,23 +282,20 @@ func (m *Machine) Step(from int, msg *Message) error {
 		m.expect(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq < round:
 		// The round is over.
-	case msg.Kind != Up && msg.Kind != Decided || msg.ID.Seq > m.streams[msg.Stream].id.Seq && msg.Stream == Errors:
+	case (msg.Kind == Up || msg.Kind == Decided) && (msg.Stream != Errors || msg.ID.Seq <= round || m.isVoted(Errors)):
+		m.call(from, msg)
+	default:
 		return fmt.Errorf("unexpected %v %d from rank %d (rank %d of %d, round %d)",
 			msg.Kind, msg.ID.Seq, from, m.rank, m.size, round)
-	case msg.Stream != Errors:
-		m.call(from, msg)
-	case msg.Kind == Up:
-		m.heardUp(from, msg)
-	default:
-		m.heardDecision(from, msg)
 	}
 	return nil
 }
 
-// call takes a message of an agreement that programs asked for. It keeps a message of a
-// later epoch until then.
+// call takes a message of an agreement. It keeps a message of a later epoch until then.
 func (m *Machine) call(from int, msg *Message) {
 	switch s := &m.streams[msg.Stream]; {
+	case m.isVoted(msg.Stream):
+		m.takeVoted(from, msg)
 	case msg.ID.Epoch.Stale(s.id.Epoch):
 	case msg.ID.Epoch != s.id.Epoch:
 		m.later = append(m.later, received{from, msg})
@@ -322,11 +311,7 @@ func (m *Machine) takeLater() {
 	later := m.later
 	m.later = nil
 	for _, r := range later {
-		if m.isVoted(r.msg.Stream) {
-			m.takeVoted(r.from, r.msg)
-		} else {
-			m.call(r.from, r.msg)
-		}
+		m.call(r.from, r.msg)
 	}
 }
 

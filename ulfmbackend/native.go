@@ -75,7 +75,7 @@ func (m *Machine) takeVoted(from int, msg *Message) {
 	case msg.vote > v.trees || ahead:
 		m.later = append(m.later, received{from, msg})
 	case msg.vote == v.trees && msg.ID == s.id:
-		s.heard.add(&v.tree, from)
+		s.hear(from)
 		m.add(s, *msg.Value)
 		m.try(msg.Stream)
 	}
@@ -83,10 +83,9 @@ func (m *Machine) takeVoted(from int, msg *Message) {
 
 // voteFor passes a candidate on, and votes for it if this rank can take it.
 func (m *Machine) voteFor(candidate *Message) {
-	m.votes.tree.eachChild(func(c int) bool {
+	for c := range m.votes.tree.eachChild {
 		m.send(c, candidate)
-		return true
-	})
+	}
 	m.votes.ballot = candidate
 	m.vote(m.canTake(candidate))
 }
@@ -137,7 +136,7 @@ func (m *Machine) Voted(words []uint32) {
 		v.trees++
 		for k := range streams {
 			if m.isVoted(k) {
-				m.streams[k].heard, m.streams[k].sent = set{}, false
+				m.streams[k].heard, m.streams[k].sent = nil, false
 			}
 		}
 	}

@@ -30,14 +30,6 @@ func prefer(a, b errchan.Settled) errchan.Settled {
 	return a
 }
 
-// settledOf returns s as the Settled of a Value: in order, with one end for each agreement.
-func settledOf(s []errchan.Settled) (v []errchan.Settled) {
-	for _, one := range s {
-		v = merge(v, []errchan.Settled{one}, compareSettled, prefer)
-	}
-	return v
-}
-
 // A history has the ends of the last agreements of recent epochs, as far as one rank knows them.
 // Other ranks may still be in such an epoch: each may lack the verdict that ended it here, but
 // at most one verdict of each communicator.
@@ -52,22 +44,13 @@ type past struct {
 	settled []errchan.Settled // the last decision of each stream, and the agreements that an error ended
 }
 
-// find returns the past of an epoch, or nil if it is forgotten.
-func (h *history) find(e transport.Epoch) *past {
-	for i := range h.epochs {
-		if h.epochs[i].epoch == e {
-			return &h.epochs[i]
-		}
-	}
-	return nil
-}
-
 // note notes how an agreement ended, unless this is known.
 func (h *history) note(s errchan.Settled) {
-	p := h.find(s.ID.Epoch)
-	if p == nil {
-		return
+	i := slices.IndexFunc(h.epochs, func(p past) bool { return p.epoch == s.ID.Epoch })
+	if i < 0 {
+		return // it is forgotten
 	}
+	p := &h.epochs[i]
 	later := func(old errchan.Settled) bool {
 		return old.ID == s.ID || old.ID.Creates == s.ID.Creates && old.ID.Seq > s.ID.Seq && old.Decision != nil
 	}
@@ -78,19 +61,6 @@ func (h *history) note(s errchan.Settled) {
 		return old.ID.Creates == s.ID.Creates && old.ID.Seq < s.ID.Seq && s.Decision != nil
 	})
 	p.settled = append(p.settled, s)
-}
-
-// end returns how an agreement ended, if this is known: its decision, or nil if an error
-// ended it. Decisions before a stream's last one are forgotten.
-func (h *history) end(id errchan.Agreement) (d *errchan.Decision, known bool) {
-	if p := h.find(id.Epoch); p != nil {
-		for _, s := range p.settled {
-			if s.ID == id {
-				return s.Decision, true
-			}
-		}
-	}
-	return nil, false
 }
 
 // begin begins epoch e.
@@ -149,9 +119,18 @@ func (m *Machine) settle(s errchan.Settled) {
 	}
 }
 
-// End returns how an agreement ended, if this is known and not forgotten: its decision, or
-// nil if an error ended it.
-func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) { return m.past.end(id) }
+// End returns how an agreement ended, if this is known: its decision, or nil if an error ended it.
+// Decisions before a stream's last one are forgotten.
+func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) {
+	for _, p := range m.past.epochs {
+		for _, s := range p.settled {
+			if s.ID == id {
+				return s.Decision, true
+			}
+		}
+	}
+	return nil, false
+}
 
 // IsOpen says whether a later verdict may complete an agreement of an old epoch, to which
 // this rank has made a proposal.
@@ -164,7 +143,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 	var open []errchan.Agreement
 	under := m.contributed()
 	for i, id := range append(slices.Clip(m.open), under...) {
-		switch _, known := m.past.end(id); {
+		switch _, known := m.End(id); {
 		case known:
 		case frozen && (lost || i < len(m.open)):
 			open = append(open, id)

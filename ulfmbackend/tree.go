@@ -11,30 +11,25 @@ import (
 type tree struct {
 	rank, size int
 	up         int   // the parent; -1: this rank is the root
-	arity      int   // number of children in the unmended tree
 	dead       []int // that this rank knows of, ascending
 }
 
 func newTree(rank, size int) tree {
-	t := tree{rank: rank, size: size, up: -1, arity: binomial.Children(rank, size)}
+	t := tree{rank: rank, size: size, up: -1}
 	if rank > 0 {
 		t.up = binomial.Parent(rank)
 	}
 	return t
 }
 
-func (t *tree) isDead(rank int) bool {
-	_, found := slices.BinarySearch(t.dead, rank)
-	return found
-}
+func (t *tree) isDead(rank int) bool { return contains(t.dead, rank) }
 
 // markDead notes that a rank has died. It returns false if this was known.
 func (t *tree) markDead(rank int) bool {
-	i, found := slices.BinarySearch(t.dead, rank)
-	if found || rank == t.rank {
+	if rank == t.rank || t.isDead(rank) {
 		return false
 	}
-	t.dead = slices.Insert(slices.Clone(t.dead), i, rank) // values of messages share the old slice
+	t.dead = union(t.dead, []int{rank}) // a new slice: values of messages share the old one
 	t.up = t.parent()
 	return true
 }
@@ -57,21 +52,27 @@ func (t *tree) parent() int {
 	return -1
 }
 
-// eachChild calls visit for the living ranks whose parent this one is, until it
-// returns false.
+// eachChild is the iterator of the living ranks whose parent this one is.
 func (t *tree) eachChild(visit func(int) bool) {
 	if t.below(t.rank, visit) && t.rank > 0 && t.up < 0 {
 		t.below(0, visit) // the ranks without a living ancestor
 	}
 }
 
+// eachNeighbor is the iterator of the parent, if there is one, and the children.
+func (t *tree) eachNeighbor(visit func(int) bool) {
+	if t.up < 0 || visit(t.up) {
+		t.eachChild(visit)
+	}
+}
+
 func (t *tree) isChild(rank int) bool {
-	found := false
-	t.eachChild(func(c int) bool {
-		found = c == rank
-		return !found
-	})
-	return found
+	for c := range t.eachChild {
+		if c == rank {
+			return true
+		}
+	}
+	return false
 }
 
 // below visits a rank's living children, and in the place of a dead child that child's
@@ -82,51 +83,19 @@ func (t *tree) below(rank int, visit func(int) bool) bool {
 		c := binomial.Child(rank, k)
 		switch {
 		case c == t.rank: // the root, on the way down from rank 0
-		case !t.isDead(c):
-			if !visit(c) {
-				return false
-			}
-		case !t.below(c, visit):
+		case !t.isDead(c) && !visit(c), t.isDead(c) && !t.below(c, visit):
 			return false
 		}
 	}
 	return true
 }
 
-// A set is a set of children: children in the unmended tree as bits, and the few others as a
-// list.
-type set struct {
-	bits uint32
-	more []int
-}
-
-// isOwn says whether rank is a child in the unmended tree.
-func (*set) isOwn(t *tree, rank int) bool { return rank > t.rank && binomial.Parent(rank) == t.rank }
-
-func (s *set) add(t *tree, rank int) {
-	if s.isOwn(t, rank) {
-		s.bits |= 1 << binomial.ChildIndex(rank)
-	} else if !slices.Contains(s.more, rank) {
-		s.more = append(s.more[:len(s.more):len(s.more)], rank)
+// covers says whether each living child is among the ranks.
+func (t *tree) covers(ranks []int) bool {
+	for c := range t.eachChild {
+		if !slices.Contains(ranks, c) {
+			return false
+		}
 	}
-}
-
-func (s *set) has(t *tree, rank int) bool {
-	if s.isOwn(t, rank) {
-		return s.bits&(1<<binomial.ChildIndex(rank)) != 0
-	}
-	return slices.Contains(s.more, rank)
-}
-
-// covers says whether each living child is in the set.
-func (t *tree) covers(s *set) bool {
-	if len(t.dead) == 0 {
-		return s.bits == 1<<t.arity-1
-	}
-	all := true
-	t.eachChild(func(c int) bool {
-		all = s.has(t, c)
-		return all
-	})
-	return all
+	return true
 }

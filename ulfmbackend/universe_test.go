@@ -120,8 +120,7 @@ func (u *universe) key() [sha256.Size]byte {
 		if u.alive(r) {
 			for k, s := range m.streams {
 				flags(s.joined, s.sent, s.last != nil)
-				list(sorted(s.heard.more))
-				number(int(s.heard.bits))
+				list(sorted(s.heard))
 				b = append(b, Encode(&Message{Kind: Up, Stream: Stream(k), ID: s.id, Value: &s.value})...)
 				if s.last != nil {
 					b = append(b, Encode(&Message{Kind: Up, Value: s.last.Value})...)

@@ -61,8 +61,7 @@ func union(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// merge unites two ordered lists. Of two elements that compare as equal it keeps the one
-// that choose returns. If choose is nil, such elements are identical.
+// merge unites two ordered lists: see inOrder.
 func merge[T any](a, b []T, compare func(T, T) int, choose func(T, T) T) []T {
 	switch {
 	case len(b) == 0:
@@ -70,22 +69,24 @@ func merge[T any](a, b []T, compare func(T, T) int, choose func(T, T) T) []T {
 	case len(a) == 0:
 		return b
 	}
-	all := make([]T, 0, len(a)+len(b))
-	for len(a) > 0 && len(b) > 0 {
-		switch d := compare(a[0], b[0]); {
-		case d < 0:
-			all, a = append(all, a[0]), a[1:]
-		case d > 0:
-			all, b = append(all, b[0]), b[1:]
-		default:
-			first := a[0]
-			if choose != nil {
-				first = choose(first, b[0])
-			}
-			all, a, b = append(all, first), a[1:], b[1:]
+	return inOrder(slices.Concat(a, b), compare, choose)
+}
+
+// inOrder orders a list. Of elements that compare as equal it keeps the one that choose returns. If
+// choose is nil, such elements are identical.
+func inOrder[T any](all []T, compare func(T, T) int, choose func(T, T) T) []T {
+	slices.SortFunc(all, compare)
+	n := 0
+	for _, v := range all {
+		switch {
+		case n == 0 || compare(all[n-1], v) < 0:
+			all[n] = v
+			n++
+		case choose != nil:
+			all[n-1] = choose(all[n-1], v)
 		}
 	}
-	return append(append(all, a...), b...)
+	return all[:n]
 }
 
 func compareReports(a, b errchan.Report) int {
@@ -94,12 +95,9 @@ func compareReports(a, b errchan.Report) int {
 
 // verdict returns the verdict that v, the decision of a round of errors, means.
 func (v *Value) verdict(round uint64) *errchan.Verdict {
-	reports := v.Reports
-	if slices.ContainsFunc(reports, func(r errchan.Report) bool { return r.Index > 0 }) {
-		reports = slices.Clone(reports)
-		for i := range reports {
-			reports[i].Index = 0
-		}
+	reports := slices.Clone(v.Reports)
+	for i := range reports {
+		reports[i].Index = 0
 	}
 	return &errchan.Verdict{Round: round, Corrupt: len(v.Dead) > 0 || errchan.AnyCorrupt(reports), Reports: reports, Dead: v.Dead, Settled: v.Settled}
 }

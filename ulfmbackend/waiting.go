@@ -2,6 +2,7 @@ package ulfmbackend
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -31,13 +32,11 @@ func (m *Machine) missing(k Stream) string {
 	if !s.joined {
 		names = append(names, "this rank to join")
 	}
-	m.eachChild(func(c int) bool {
-		if s.heard.has(&m.tree, c) {
-			return true
+	for c := range m.eachChild {
+		if !slices.Contains(s.heard, c) {
+			names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
 		}
-		names = append(names, errchan.OneOf(c, min(c+c&-c, m.size)-1))
-		return true
-	})
+	}
 	if s.sent {
 		names = append(names, "the decision")
 	}

@@ -141,14 +141,10 @@ func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 // add adds a request to the step. It reuses the memory of earlier steps.
 func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Request {
 	n := len(x.requests)
-	switch {
-	case x.requests == nil:
-		x.requests = make([]transport.Request, 1, 2) // as many as a leaf of a tree has
-	case n == cap(x.requests):
+	if n == cap(x.requests) {
 		x.requests = append(x.requests, transport.Request{})
-	default:
-		x.requests = x.requests[:n+1]
 	}
+	x.requests = x.requests[:n+1]
 	r := &x.requests[n]
 	r.Kind, r.Peer, r.Buf, r.Mode, r.Take = kind, peer, b, 0, false
 	r.Tag, r.Epoch, r.Signature, r.Done = x.tag, x.epoch, x.Signature, x
@@ -176,6 +172,12 @@ func place(to, from []byte) {
 // ended, and its error.
 func (x *Exchange) run() (ended bool, err error) {
 	for {
+		if err := x.err.Load(); err != nil {
+			return x.end(*err)
+		}
+		if !x.more {
+			return x.end(nil)
+		}
 		x.requests = x.requests[:0]
 		if err := x.ask(); err != nil || len(x.requests) == 0 {
 			x.to = nil
@@ -192,12 +194,6 @@ func (x *Exchange) run() (ended bool, err error) {
 				return false, nil
 			}
 			x.ended.Store(0)
-		}
-		if err := x.err.Load(); err != nil {
-			return x.end(*err)
-		}
-		if !x.more {
-			return x.end(nil)
 		}
 	}
 }
@@ -254,39 +250,22 @@ func (x *Exchange) Completed(r *transport.Request) {
 		return
 	}
 	x.ended.Store(0)
-	var ended bool
-	var err error
-	switch failed := x.err.Load(); {
-	case failed != nil:
-		ended, err = x.end(*failed)
-	case x.more:
-		ended, err = x.run()
-	default:
-		ended, err = x.end(nil)
-	}
-	if ended {
+	if ended, err := x.run(); ended {
 		x.done.Ended(err)
 	}
 }
 
 // check fails the operation if a message is not what it should be.
 func (x *Exchange) check(r *transport.Request) {
-	err := r.Err
-	if err == nil && (r.Kind != transport.Receiving || r.Signature == r.Status.Signature && (r.Take || r.Status.Bytes == len(r.Buf))) {
-		return
-	}
-	long, truncated := errors.AsType[*transport.TruncateError](err)
-	if truncated {
-		err = &LengthError{long.Status.Source, long.Status.Bytes, long.Room}
-	}
-	if r.Signature != r.Status.Signature && r.Kind == transport.Receiving && (r.Err == nil || truncated) && !r.Signature.Fits(r.Status.Signature) {
-		err = &transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: r.Status.Source, Theirs: r.Status.Signature}
-	}
-	if err == nil && r.Kind == transport.Receiving && !r.Take && r.Status.Bytes != len(r.Buf) {
-		err = &LengthError{r.Status.Source, r.Status.Bytes, len(r.Buf)}
-	}
-	if err != nil {
-		x.fail(err)
+	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
+	switch s := &r.Status; {
+	case r.Err != nil && !tooLong:
+		x.fail(r.Err)
+	case r.Kind != transport.Receiving:
+	case r.Signature != s.Signature && !r.Signature.Fits(s.Signature):
+		x.fail(&transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: s.Source, Theirs: s.Signature})
+	case !r.Take && s.Bytes != len(r.Buf):
+		x.fail(&LengthError{s.Source, s.Bytes, len(r.Buf)})
 	}
 }
 

@@ -54,7 +54,7 @@ type Machine struct {
 	heard     bool          // it has heard the emitter since its last heartbeat
 	score     int           // the timeouts that are added to each wait, 0 to maxScore
 
-	watch *watch // nil: this rank is not the watchman
+	watch watch
 
 	out []Output // not yet returned by Output
 }
@@ -71,7 +71,7 @@ func New(config Config, rank, size int, now time.Duration) (*Machine, error) {
 	if rank < 0 || rank >= size {
 		return nil, fmt.Errorf("detector: rank %d, expected 0 to %d", rank, size-1)
 	}
-	m := &Machine{config: config, ring: config.ring(), rank: rank, size: size, beatAt: now}
+	m := &Machine{config: config, ring: config.ring(), rank: rank, size: size, beatAt: now, watch: watch{pingAt: Never, lookAt: Never}}
 	m.neighbours = m.findNeighbours()
 	m.emitter, m.observer = m.living(rank-1, -1), m.living(rank+1, 1)
 	m.suspectAt = now + m.patience(2)
@@ -92,7 +92,7 @@ func (m *Machine) Deadline() time.Duration {
 	if m.silent || m.emitter == m.rank {
 		return Never
 	}
-	return min(m.beatAt, m.suspectAt, m.watch.deadline())
+	return min(m.beatAt, m.suspectAt, m.watch.pingAt, m.watch.lookAt)
 }
 
 // Emitter returns the rank that this one observes: the living rank before it in the ring. If no
@@ -105,7 +105,7 @@ func (m *Machine) Suspects(now time.Duration, f func(rank int)) (next time.Durat
 	if m.silent || m.emitter == m.rank {
 		return Never
 	}
-	next = m.watch.suspects(now, f)
+	next = m.watched(now, f)
 	if half := m.suspectAt - m.ring.Timeout/2; now < half {
 		return min(next, half)
 	}
@@ -180,14 +180,14 @@ func (m *Machine) hear(now time.Duration, from int) {
 		m.heard = true
 		m.suspectAt = now + m.patience(1)
 	}
-	m.watch.hear(from, now, m.score)
+	m.sees(now, from)
 }
 
 // doubt notices that this rank has stood still: that it is fed more than the slack after its
 // Deadline. It then postpones accusations: see Machine.
 func (m *Machine) doubt(now time.Duration) {
 	slack := m.ring.slack()
-	if m.watch != nil {
+	if m.watch.accuseAt != nil {
 		slack = m.config.slack()
 	}
 	if now-m.Deadline() <= slack {
@@ -198,7 +198,7 @@ func (m *Machine) doubt(now time.Duration) {
 	if m.score < maxScore {
 		m.score++
 		m.suspectAt = max(m.suspectAt, now+m.ring.Timeout)
-		m.watch.forbear(now)
+		m.forbear(now)
 	}
 }
 

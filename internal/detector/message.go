@@ -73,9 +73,6 @@ func Decode(b []byte, size int) (Message, error) {
 		return Message{}, fmt.Errorf("detector: message of %d bytes, expected %d", len(b), Size)
 	}
 	first, last := binary.LittleEndian.Uint32(b[1:]), binary.LittleEndian.Uint32(b[5:])
-	if uint64(max(first, last)) >= uint64(size) {
-		return Message{}, fmt.Errorf("detector: rank %d in a message, expected less than %d", max(first, last), size)
-	}
 	msg := Message{Kind: Kind(b[0]), First: int(first), Last: int(last)}
 	if err := msg.check(size); err != nil {
 		return Message{}, err
@@ -85,14 +82,14 @@ func Decode(b []byte, size int) (Message, error) {
 
 // check returns an error if no rank of size ranks sends such a message.
 func (msg Message) check(size int) error {
-	switch {
+	switch greatest := max(uint(msg.First), uint(msg.Last)); { // of less than 0: one that is too great
+	case greatest >= uint(size):
+		return fmt.Errorf("detector: rank %d in a message, expected less than %d", greatest, size)
 	case msg.Kind < Heartbeat || msg.Kind > Ping:
 		return fmt.Errorf("detector: message of kind %d, expected %d to %d", msg.Kind, Heartbeat, Ping)
-	case msg.Kind == Notice && (msg.First < 0 || msg.First > msg.Last || msg.Last >= size):
+	case msg.Kind == Notice && msg.First > msg.Last:
 		return fmt.Errorf("detector: notice of ranks %d to %d, expected an ascending range of 0 to %d", msg.First, msg.Last, size-1)
-	case msg.Kind == Answer && (min(msg.First, msg.Last) < 0 || max(msg.First, msg.Last) >= size):
-		return fmt.Errorf("detector: answer of a side of %d ranks with rank %d, expected 1 to %d with one of them", msg.side().living, msg.side().lowest, size)
-	case msg.Kind != Notice && msg.Kind != Answer && (msg.First != 0 || msg.Last != 0):
+	case msg.Kind != Notice && msg.Kind != Answer && greatest > 0:
 		return fmt.Errorf("detector: %v of ranks %d to %d, expected 0 to 0", msg.Kind, msg.First, msg.Last)
 	}
 	return nil

@@ -21,7 +21,7 @@ func IsMessage(b []byte) bool { return len(b) > 0 && b[0] == mark }
 //
 //	origin, number
 //	question:  why, alone
-//	answer:    rival + 1; how many groups, and for each its text and its ranks, as runs
+//	answer:    rival + 1; how many groups, and for each its text and its ranks
 func Encode(msg *Message) []byte {
 	b := wire.AppendBool([]byte{mark}, msg.Said != nil)
 	b = binary.AppendUvarint(b, uint64(msg.Origin))
@@ -34,7 +34,7 @@ func Encode(msg *Message) []byte {
 	b = binary.AppendUvarint(b, uint64(len(groups)))
 	for _, g := range groups {
 		b = wire.AppendBytes(b, g.Text[:min(len(g.Text), maxText)])
-		b = wire.AppendRuns(b, g.Ranks)
+		b = wire.AppendRanks(b, g.Ranks)
 	}
 	return b
 }
@@ -46,7 +46,13 @@ func Decode(b []byte, size int) (*Message, error) {
 	msg := &Message{Origin: d.Below(size, "origin"), Number: d.Uvarint(), Rival: -1}
 	if answer {
 		msg.Rival = d.Below(size+1, "rival") - 1
-		msg.Said = readSaid(d, size)
+		msg.Said = make(map[int]string)
+		for range d.Below(size+1, "number of groups") {
+			text := d.Text()
+			for _, r := range d.Ranks(size) {
+				msg.Said[r] = text
+			}
+		}
 	} else {
 		msg.Why, msg.Alone = Why(d.Below(int(reasons), "reason")), d.Bool()
 	}
@@ -54,15 +60,4 @@ func Decode(b []byte, size int) (*Message, error) {
 		return nil, fmt.Errorf("message of a diagnosis, %d bytes: %w", len(b), err)
 	}
 	return msg, nil
-}
-
-func readSaid(d *wire.Reader, size int) map[int]string {
-	said := make(map[int]string)
-	for range d.Below(size+1, "number of groups") {
-		text := d.Text()
-		for _, r := range d.Runs(size) {
-			said[r] = text
-		}
-	}
-	return said
 }

@@ -46,8 +46,8 @@ type Output struct {
 // another rank asks it again, and it asks again.
 type Machine struct {
 	rank, size int
-	number     uint64          // of this rank's last question
-	dead       map[int]bool    // nil: none
+	number     uint64 // of this rank's last question
+	dead       map[int]bool
 	surveys    map[int]*survey // those under way, by origin; one of each
 	out        errchan.Queue[Output]
 }
@@ -62,7 +62,9 @@ type survey struct {
 }
 
 // NewMachine returns the machine of one of size ranks.
-func NewMachine(rank, size int) *Machine { return &Machine{rank: rank, size: size} }
+func NewMachine(rank, size int) *Machine {
+	return &Machine{rank: rank, size: size, dead: make(map[int]bool), surveys: make(map[int]*survey)}
+}
 
 // Ask begins a question of this rank, whose own answer is text. It ends a question that was under
 // way.
@@ -119,9 +121,6 @@ func (m *Machine) Step(from int, msg *Message, text string) {
 
 // Died notes a death.
 func (m *Machine) Died(rank int) {
-	if m.dead == nil {
-		m.dead = make(map[int]bool)
-	}
 	m.dead[rank] = true
 	delete(m.surveys, rank)
 	for _, origin := range slices.Sorted(maps.Keys(m.surveys)) {
@@ -136,9 +135,6 @@ func (m *Machine) Died(rank int) {
 // begin takes part in a question.
 func (m *Machine) begin(q Message, text string, askers ...int) {
 	s := &survey{question: q, askers: askers, awaited: make(map[int]bool), said: map[int]string{m.rank: text}, rival: m.answer(&q).Rival}
-	if m.surveys == nil {
-		m.surveys = make(map[int]*survey)
-	}
 	m.surveys[q.Origin] = s
 	m.askBelow(s, m.rank)
 	m.tryEnd(s)

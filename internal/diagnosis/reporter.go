@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -20,8 +21,8 @@ type Reporter struct {
 	find    func(ctx context.Context, why Why, delay time.Duration) string
 	running context.Context // until End
 	stop    context.CancelFunc
-	stopped chan struct{} // nil: there is nothing to report
-	last    error         // the job's error at this process; set before running ends
+	printer sync.WaitGroup // the goroutine of run, if there is anything to report
+	last    error          // the job's error at this process; set before running ends
 }
 
 // Report starts a Reporter. The caller stops it by End. on is the signal; nil: none. find asks the
@@ -42,12 +43,10 @@ func Report(ctx context.Context, out io.Writer, on os.Signal, find func(ctx cont
 	if on != nil {
 		signal.Notify(signals, on)
 	}
-	r.stopped = make(chan struct{})
-	go func() {
-		defer close(r.stopped)
+	r.printer.Go(func() {
 		defer signal.Stop(signals)
 		r.run(end, due, signals)
-	}()
+	})
 	return r
 }
 
@@ -57,10 +56,9 @@ func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end
 
 // End stops the Reporter. All ranks of this process have returned; err is their error or nil.
 func (r *Reporter) End(err error) {
-	if r.last = err; r.stopped != nil {
-		r.stop()
-		<-r.stopped
-	}
+	r.last = err
+	r.stop()
+	r.printer.Wait()
 }
 
 // run asks and prints until running ends. due fires shortly before end, the deadline of the job.

@@ -3,7 +3,6 @@ package diagnosis
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -14,17 +13,12 @@ type Side struct {
 	transport.Messenger
 	say     func() string // what this rank is in; it must not block
 	channel transport.Listener
-	talk    atomic.Pointer[talk] // nil: nobody has asked, and nobody died
-}
+	asking  chan struct{} // holds a value while a goroutine asks
 
-// A talk is the part of a Side that is made at the first question or death, because there may be
-// many communicators.
-type talk struct {
-	mu      sync.Mutex
-	machine Machine
+	mu      sync.Mutex // protects the fields below
+	machine *Machine
 	heard   [reasons]heard
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
-	asking  chan struct{} // holds a value while a goroutine asks
 }
 
 // heard is the first of the ranks that have recently asked for a reason, and the time.
@@ -35,15 +29,7 @@ type heard struct {
 
 // NewSide returns a messenger that uses m.
 func NewSide(m transport.Messenger, say func() string) *Side {
-	return &Side{Messenger: m, say: say}
-}
-
-func (s *Side) begun() *talk {
-	if t := s.talk.Load(); t != nil {
-		return t
-	}
-	s.talk.CompareAndSwap(nil, &talk{machine: Machine{rank: s.Rank(), size: s.Size()}, asking: make(chan struct{}, 1)})
-	return s.talk.Load()
+	return &Side{Messenger: m, say: say, asking: make(chan struct{}, 1), machine: NewMachine(m.Rank(), m.Size())}
 }
 
 // lately is how long questions for the same reason count as one.
@@ -51,15 +37,15 @@ const lately = time.Second
 
 // heardOf says whether a rank before this one has asked for a reason, lately; any other, if
 // anybody is set; by signal, or at any time by deadline.
-func (t *talk) heardOf(why Why, anybody bool) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.heard[why]
-	return !h.at.IsZero() && (anybody || h.rank < t.machine.rank) && (why == ByDeadline || time.Since(h.at) < lately)
+func (s *Side) heardOf(why Why, anybody bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.heard[why]
+	return !h.at.IsZero() && (anybody || h.rank < s.machine.rank) && (why == ByDeadline || time.Since(h.at) < lately)
 }
 
-func (t *talk) hear(q *Message) {
-	h := &t.heard[q.Why]
+func (s *Side) hear(q *Message) {
+	h := &s.heard[q.Why]
 	if h.at.IsZero() || q.Origin <= h.rank || time.Since(h.at) >= lately {
 		*h = heard{q.Origin, time.Now()}
 	}
@@ -70,33 +56,30 @@ type Await func(changed, ended <-chan struct{}) bool
 
 // Ask asks all ranks, for the reason why, and waits until all have answered or ctx ends. It returns
 // the answers so far by rank ("": it has died), and the first other rank that asked for the same
-// reason at the same time;
-// -1: none. If answers are missing after a second, it asks each of these ranks directly. One
-// goroutine of the
-// rank asks at a time.
+// reason at the same time; -1: none. If answers are missing after a second, it asks each of these
+// ranks directly. One goroutine of the rank asks at a time.
 func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
-	t := s.begun()
 	select {
-	case t.asking <- struct{}{}:
-		defer func() { <-t.asking }()
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
 	case <-ctx.Done():
 		return nil, -1
 	}
 	text := s.say()
-	s.do(func(t *talk) { t.machine.Ask(why, text) })
+	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(end)/2)
 	}
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !t.await(soon, await) && ctx.Err() == nil {
-		s.do(func(t *talk) { t.machine.Insist() })
-		t.await(ctx, await)
+	if !s.await(soon, await) && ctx.Err() == nil {
+		s.do(func() { s.machine.Insist() })
+		s.await(ctx, await)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.machine.End()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.End()
 }
 
 // AskOnce is Ask for a reason that several ranks have at the same time. Ok says that this rank is
@@ -108,34 +91,26 @@ func (s *Side) AskOnce(ctx context.Context, why Why, delay time.Duration, await 
 	case <-ctx.Done():
 		return nil, false
 	}
-	if s.begun().heardOf(why, true) {
+	if s.heardOf(why, true) {
 		return nil, false
 	}
 	said, rival := s.Ask(ctx, why, await)
-	return said, (rival < 0 || rival > s.Rank()) && !s.begun().heardOf(why, false)
+	return said, (rival < 0 || rival > s.Rank()) && !s.heardOf(why, false)
 }
 
 // await waits until all ranks have answered, or ctx has ended.
-func (t *talk) await(ctx context.Context, await Await) (all bool) {
+func (s *Side) await(ctx context.Context, await Await) (all bool) {
 	for {
-		changed := t.incomplete()
-		if changed == nil || !await(changed, ctx.Done()) {
-			return changed == nil
+		s.mu.Lock()
+		if all = s.machine.Complete(); !all && s.changed == nil {
+			s.changed = make(chan struct{})
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		if all || !await(changed, ctx.Done()) {
+			return all
 		}
 	}
-}
-
-// incomplete returns a channel that is closed when more answers have come, or nil if all have come.
-func (t *talk) incomplete() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.machine.Complete() {
-		return nil
-	}
-	if t.changed == nil {
-		t.changed = make(chan struct{})
-	}
-	return t.changed
 }
 
 // Listen gives l the messages of the error channel.
@@ -158,31 +133,30 @@ func (s *Side) Take(from int, payload []byte) {
 	if msg.Said == nil {
 		text = s.say()
 	}
-	s.do(func(t *talk) {
+	s.do(func() {
 		if msg.Said == nil {
-			t.hear(msg)
+			s.hear(msg)
 		}
-		t.machine.Step(from, msg, text)
+		s.machine.Step(from, msg, text)
 	})
 }
 
 // Died notes a death.
 func (s *Side) Died(rank int) {
 	s.channel.Died(rank)
-	s.do(func(t *talk) { t.machine.Died(rank) })
+	s.do(func() { s.machine.Died(rank) })
 }
 
 // do feeds the machine, wakes goroutines that wait for answers, and sends the outputs.
-func (s *Side) do(feed func(*talk)) {
-	t := s.begun()
-	t.mu.Lock()
-	feed(t)
-	if t.changed != nil {
-		close(t.changed)
-		t.changed = nil
+func (s *Side) do(feed func()) {
+	s.mu.Lock()
+	feed()
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
 	}
-	poke := !t.machine.out.Empty()
-	t.mu.Unlock()
+	poke := !s.machine.out.Empty()
+	s.mu.Unlock()
 	if poke {
 		s.Poke()
 	}
@@ -193,13 +167,9 @@ func (s *Side) Next() (to int, payload []byte, ok bool) {
 	if to, payload, ok = s.channel.Next(); ok {
 		return to, payload, true
 	}
-	t := s.talk.Load()
-	if t == nil {
-		return 0, nil, false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o, ok := t.machine.Next()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.machine.Next()
 	if !ok {
 		return 0, nil, false
 	}

@@ -34,19 +34,6 @@ func Of[T any](buf []T) Buffer { return Buffer{Bytes(buf), TypeOf[T]()} }
 // Value is the type of the bytes that Encode returns.
 var Value = &Type{Size: 1, Element: signature.Value, Signature: signature.Message(signature.Value)}
 
-// TypeOf describes T. For the most frequent types it does not need reflect.
-func TypeOf[T any]() *Type {
-	switch any((*T)(nil)).(type) {
-	case *float64:
-		return basic[reflect.Float64]
-	case *int:
-		return basic[reflect.Int]
-	case *byte:
-		return basic[reflect.Uint8]
-	}
-	return typeOf(reflect.TypeFor[T]())
-}
-
 // basic has the types of each kind of number, and of bool.
 var basic = func() (all [reflect.Complex128 + 1]*Type) {
 	for _, v := range []any{
@@ -62,7 +49,9 @@ var basic = func() (all [reflect.Complex128 + 1]*Type) {
 // types caches all other types.
 var types sync.Map // reflect.Type to *Type
 
-func typeOf(t reflect.Type) *Type {
+// TypeOf describes T.
+func TypeOf[T any]() *Type {
+	t := reflect.TypeFor[T]()
 	if k := t.Kind(); k <= reflect.Complex128 {
 		return basic[k]
 	}

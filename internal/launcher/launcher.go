@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"os"
+	"slices"
 	"strconv"
 )
 
@@ -17,13 +18,8 @@ var sizes = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", slurm}
 
 // Launched says whether this process has been started as one of a job.
 func Launched() bool {
-	for _, name := range launchers {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
 	_, n := Announced()
-	return n > 1
+	return n > 1 || slices.ContainsFunc(launchers, func(name string) bool { return os.Getenv(name) != "" })
 }
 
 // Nested says whether what this process would start as a job of one machine would be inside of

@@ -73,8 +73,11 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		case <-asked:
 			r.startLater()
 		case s := <-signals:
-			forward(r.running, s.(syscall.Signal))
-			if asksToEnd(s) {
+			signalAll(r.running, s.(syscall.Signal)) // also to the processes that they have started
+			if s == syscall.SIGTSTP {                // which stops them; SIGCONT continues the launcher and them
+				_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+			}
+			if slices.Contains(ending, s) {
 				r.ending = append(r.ending, s)
 			}
 		case <-r.deadline:
@@ -217,21 +220,9 @@ func (r *run) judge() []Outcome {
 	return outcomes
 }
 
-// forward passes a signal on to the processes, and to the processes that they have started. A
-// signal that stops them stops the launcher too; the signal that continues the launcher continues
-// them too.
-func forward(running map[int]*os.Process, s syscall.Signal) {
-	signalAll(running, s)
-	if s == syscall.SIGTSTP {
-		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-	}
-}
-
-// asksToEnd says whether the signal asks a job to end. A process that was started afterwards would
-// not have got it, and could continue the job.
-func asksToEnd(s os.Signal) bool {
-	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
-}
+// ending are the signals that ask a job to end. A process that was started afterwards would not
+// have got them, and could continue the job.
+var ending = []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}
 
 func signalAll(running map[int]*os.Process, s syscall.Signal) {
 	for _, p := range running {
@@ -242,7 +233,7 @@ func signalAll(running map[int]*os.Process, s syscall.Signal) {
 // Signals returns a channel of the signals to this process, except those that it ignores.
 func Signals() chan os.Signal {
 	signals := make(chan os.Signal, 16)
-	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT} {
+	for _, s := range append(slices.Clip(ending), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT) {
 		if !signal.Ignored(s) {
 			signal.Notify(signals, s)
 		}

@@ -78,17 +78,12 @@ func ReadTimeline(b []byte) (f File, ok bool) {
 
 // isWhole says whether the line has all fields that its kind needs.
 func (l *Event) isWhole() bool {
+	hasRanks := true
 	switch l.Kind {
-	case "":
-		return false
 	case Death, Notice, Revoke:
-		if l.By == nil {
-			return false
-		}
+		hasRanks = l.By != nil
 	case Replace:
-		if l.As == nil {
-			return false
-		}
+		hasRanks = l.As != nil
 	}
-	return l.Run > 0 && l.Rank >= 0
+	return hasRanks && l.Kind != "" && l.Run > 0 && l.Rank >= 0
 }

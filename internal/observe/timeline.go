@@ -43,10 +43,10 @@ type file interface {
 }
 
 // timelines are the Timelines of this process, by directory.
-var timelines struct {
+var timelines = struct {
 	sync.Mutex
 	in map[string]*Timeline
-}
+}{in: make(map[string]*Timeline)}
 
 // OpenTimeline opens this process's file in a directory, which it makes if necessary. Each call
 // returns the same Timeline. It calls warn once if a write fails; the rest is then missing.
@@ -60,18 +60,12 @@ func OpenTimeline(dir, job string, warn func(error)) (w *Timeline, run int, err 
 	w = timelines.in[dir]
 	if w == nil {
 		w = &Timeline{clock: time.Now(), warn: warn}
-		if err := w.create(dir, job); err != nil {
-			return nil, 0, err
-		}
-		if timelines.in == nil {
-			timelines.in = make(map[string]*Timeline)
-		}
 		timelines.in[dir] = w
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil && !w.failed {
-		if err := w.reopen(dir, job); err != nil {
+		if err := w.open(dir, job); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -80,8 +74,11 @@ func OpenTimeline(dir, job string, warn func(error)) (w *Timeline, run int, err 
 	return w, w.runs, nil
 }
 
-// reopen opens the file that Close has closed, or makes another one if the file was removed.
-func (w *Timeline) reopen(dir, job string) error {
+// open opens the file that Close has closed, or makes one if there is none, or it was removed.
+func (w *Timeline) open(dir, job string) error {
+	if w.name == "" {
+		return w.create(dir, job)
+	}
 	f, err := os.OpenFile(w.name, os.O_WRONLY, 0)
 	switch {
 	case os.IsNotExist(err):

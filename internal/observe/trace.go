@@ -36,14 +36,6 @@ func (t *tracing) add(e *Event) {
 	case !isOfRound && !(open && (e.Kind == Death || e.Kind == Revoke)): // these may come at any time
 		of.Context = context.Background()
 	}
-	traceEvent(of, e)
-	if e.Kind == Epoch {
-		of.End()
-		delete(t.tasks, e.Comm)
-	}
-}
-
-func traceEvent(ctx context.Context, e *Event) {
 	on, text := "", e.Text
 	if e.Comm != "" {
 		on = " on " + e.Comm
@@ -51,7 +43,11 @@ func traceEvent(ctx context.Context, e *Event) {
 	if e.By != nil {
 		text = fmt.Sprintf("of rank %d", *e.By)
 	}
-	trace.Logf(ctx, "mpicx "+string(e.Kind), "rank %d%s: %s", e.Rank, on, text)
+	trace.Logf(of, "mpicx "+string(e.Kind), "rank %d%s: %s", e.Rank, on, text)
+	if e.Kind == Epoch {
+		of.End()
+		delete(t.tasks, e.Comm)
+	}
 }
 
 // region begins a region, which is named after the kind of operation: "mpicx Allreduce".

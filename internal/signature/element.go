@@ -57,16 +57,12 @@ func ElementOf(k reflect.Kind) Element { return ofKind[k] }
 // canonical returns the element that looks the same in memory: an int is an int64 if it has 64
 // bits.
 func (e Element) canonical() Element {
-	const wide = ^uint(0)>>63 == 1
-	switch {
-	case e == Int && wide:
-		return Int64
-	case e == Int:
-		return Int32
-	case e == Uint && wide:
-		return Uint64
-	case e == Uint:
-		return Uint32
+	const wide = ^uint(0) >> 63 // 1: it has
+	switch e {
+	case Int:
+		return [...]Element{Int32, Int64}[wide]
+	case Uint:
+		return [...]Element{Uint32, Uint64}[wide]
 	}
 	return e
 }

@@ -58,20 +58,17 @@ func (c Call) Word() Word {
 // masks have the bits of the fields that calls of each kind have.
 var masks = func() (masks [1 << kindBits]Word) {
 	for k, f := range forms {
-		m := field(1<<kindBits-1, 0, kindBits)
-		if f.typed {
-			m |= field(1<<elementBits-1, elementAt, elementBits)
+		for _, part := range []struct {
+			has      bool
+			at, bits uint64
+		}{
+			{true, 0, kindBits}, {f.typed, elementAt, elementBits}, {f.reducing, opAt, opBits},
+			{f.rooted || f.spread, rootAt, rootBits}, {f.counted, countAt, countBits},
+		} {
+			if part.has {
+				masks[k] |= field(1<<part.bits-1, part.at, part.bits)
+			}
 		}
-		if f.reducing {
-			m |= field(1<<opBits-1, opAt, opBits)
-		}
-		if f.rooted || f.spread {
-			m |= field(1<<rootBits-1, rootAt, rootBits)
-		}
-		if f.counted {
-			m |= field(1<<countBits-1, countAt, countBits)
-		}
-		masks[k] = m
 	}
 	return masks
 }()

@@ -23,18 +23,3 @@ func AppendRanks(b []byte, ranks []int) []byte {
 	}
 	return b
 }
-
-// AppendRuns appends ranks, in any order, as runs of consecutive ranks: the number of runs, and
-// then the first rank and the length of each, all as varints.
-func AppendRuns(b []byte, ranks []int) []byte {
-	var runs []byte
-	n := 0
-	for i := 0; i < len(ranks); n++ {
-		first := i
-		for i++; i < len(ranks) && ranks[i] == ranks[i-1]+1; i++ {
-		}
-		runs = binary.AppendUvarint(runs, uint64(ranks[first]))
-		runs = binary.AppendUvarint(runs, uint64(i-first))
-	}
-	return append(binary.AppendUvarint(b, uint64(n)), runs...)
-}

@@ -129,18 +129,3 @@ func (d *Reader) Ranks(size int) []int {
 	}
 	return ranks
 }
-
-// Runs reads what AppendRuns has appended. The ranks are below size, and there are size of them at
-// most.
-func (d *Reader) Runs(size int) (ranks []int) {
-	for range d.Below(len(d.b)+1, "number of runs") {
-		first := d.Below(size, "rank")
-		for i := range d.Below(min(size-first, size-len(ranks))+1, "number of ranks") {
-			ranks = append(ranks, first+i)
-		}
-		if d.err != nil {
-			return nil
-		}
-	}
-	return ranks
-}

@@ -17,7 +17,7 @@ const size = 9 // ranks
 func read(d *wire.Reader) []any {
 	return []any{
 		d.Byte(), d.Bool(), d.Uvarint(), d.Varint(), d.Below(size, "number"),
-		d.Bytes(), d.Text(), d.Ranks(size), d.Runs(size), d.Rest(),
+		d.Bytes(), d.Text(), d.Ranks(size), d.Rest(),
 	}
 }
 
@@ -30,7 +30,6 @@ func encoded() []byte {
 	b = wire.AppendBytes(b, []byte{1, 2})
 	b = wire.AppendBytes(b, "text")
 	b = wire.AppendRanks(b, []int{0, 3, 8})
-	b = wire.AppendRuns(b, []int{5, 6, 7, 1, 2, 2})
 	return append(b, "rest"...)
 }
 
@@ -39,17 +38,16 @@ func TestRead(t *testing.T) {
 	d := wire.NewReader(encoded())
 	require.Equal(t, []any{
 		byte(7), true, uint64(1 << 63), int64(-1 << 63), size - 1,
-		[]byte{1, 2}, "text", []int{0, 3, 8}, []int{5, 6, 7, 1, 2, 2}, "rest",
+		[]byte{1, 2}, "text", []int{0, 3, 8}, "rest",
 	}, read(d))
 	require.NoError(t, d.End())
 }
 
 // Empty values are nil, so that messages that are equal are so for reflect.DeepEqual.
 func TestReadEmpty(t *testing.T) {
-	d := wire.NewReader(wire.AppendRuns(wire.AppendRanks(wire.AppendBytes(nil, ""), nil), nil))
+	d := wire.NewReader(wire.AppendRanks(wire.AppendBytes(nil, ""), nil))
 	require.Nil(t, d.Bytes())
 	require.Nil(t, d.Ranks(size))
-	require.Nil(t, d.Runs(size))
 	require.NoError(t, d.End())
 }
 
@@ -69,8 +67,6 @@ func TestReadWrong(t *testing.T) {
 		{[]byte{9, 0}, func(d *wire.Reader) { d.Ranks(size) }, "number of ranks 9, expected less than 3"},
 		{[]byte{2, 3, 3}, func(d *wire.Reader) { d.Ranks(size) }, "rank 3, expected a greater one than 3"},
 		{[]byte{1, 9}, func(d *wire.Reader) { d.Ranks(size) }, "rank 9, expected less than 9"},
-		{[]byte{1, 5, 5}, func(d *wire.Reader) { d.Runs(size) }, "number of ranks 5, expected less than 5"},
-		{[]byte{2, 0, 9, 0, 1}, func(d *wire.Reader) { d.Runs(size) }, "number of ranks 1, expected less than 1"},
 		{[]byte{1}, func(*wire.Reader) {}, "1 bytes follow the message"},
 		{[]byte{1}, func(d *wire.Reader) { d.Fail(errors.New("ours")) }, "ours"},
 	} {
@@ -99,10 +95,9 @@ func FuzzReader(f *testing.F) {
 		bytes := d.Bytes()
 		require.Equal(t, len(bytes), cap(bytes))
 		require.LessOrEqual(t, len(bytes)+len(d.Text()), len(b))
-		ranks, runs := d.Ranks(size), d.Runs(size)
+		ranks := d.Ranks(size)
 		require.True(t, slices.IsSorted(ranks))
-		require.LessOrEqual(t, len(runs), size)
-		for _, r := range slices.Concat(ranks, runs) {
+		for _, r := range ranks {
 			require.True(t, r >= 0 && r < size, r)
 		}
 		left := d.Len()

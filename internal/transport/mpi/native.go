@@ -104,7 +104,6 @@ type library struct {
 	early  []func() (string, C.int) // calls that wait until it is made
 	words  []uint32                 // of the agreement under way
 	agreed int                      // of words
-	closed bool
 }
 
 // NewLibrary returns the library of a communicator of all processes. All processes call Listen
@@ -144,9 +143,6 @@ func (n *natives) make() (string, C.int) {
 		}
 	}
 	l.early = nil
-	if l.closed {
-		return "MPI_Comm_free", l.free()
-	}
 	return "", 0
 }
 
@@ -178,19 +174,10 @@ func (l *library) Agree(words []uint32) {
 }
 
 func (l *library) Close() {
-	call(func() (string, C.int) {
-		l.closed = true
-		if !l.made {
-			return "", 0
-		}
-		return "MPI_Comm_free", l.free()
+	l.call(func() (string, C.int) {
+		delete(native.owner, l.slot)
+		return "MPI_Comm_free", C.nx_free(l.slot)
 	})
-}
-
-// free frees the library's communicator.
-func (l *library) free() C.int {
-	delete(native.owner, l.slot)
-	return C.nx_free(l.slot)
 }
 
 // happened tells the client of an event.
