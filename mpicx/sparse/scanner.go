@@ -3,6 +3,7 @@ package sparse
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,8 +24,7 @@ type Scanner struct {
 	announced               int64 // entries in the file
 	count                   int64 // entries read
 	row, col                int   // indices of the next entry of an array
-	upper                   int   // line of the first entry above the diagonal; 0: none
-	lower                   int   // the same below
+	side, sideLine          int   // of the first entry beside the diagonal: -1 above, 1 below; and its line
 }
 
 // NewScanner reads the header. The name is used only in errors.
@@ -192,15 +192,14 @@ func (s *Scanner) readSize() error {
 		return s.errorAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), "equally many: the matrix is "+s.symmetry)
 	}
 	s.Rows, s.Cols, s.announced = int(rows), int(cols), size[2]
-	if s.format == "array" {
-		switch s.symmetry {
-		case "general":
-			s.announced = rows * cols
-		case "symmetric":
-			s.announced = rows * (rows + 1) / 2
-		case "skew-symmetric":
-			s.announced = rows * (rows - 1) / 2
-		}
+	switch {
+	case s.format != "array":
+	case s.symmetry == "general":
+		s.announced = rows * cols
+	case s.symmetry == "symmetric":
+		s.announced = rows * (rows + 1) / 2
+	default:
+		s.announced = rows * (rows - 1) / 2
 	}
 	return nil
 }
@@ -226,16 +225,13 @@ func (s *Scanner) coordinateEntry() (t Triplet, err error) {
 	if s.symmetry == "general" {
 		return t, nil
 	}
-	switch {
-	case i == j && s.symmetry == "skew-symmetric" && t.Val != 0:
+	switch side := cmp.Compare(i, j); {
+	case side == 0 && s.symmetry == "skew-symmetric" && t.Val != 0:
 		return t, s.errorHere("0 on the diagonal: the matrix is skew-symmetric")
-	case i < j && s.upper == 0:
-		s.upper = s.line
-	case i > j && s.lower == 0:
-		s.lower = s.line
-	}
-	if s.upper > 0 && s.lower > 0 {
-		return t, s.errorHere(fmt.Sprintf("the triangle that line %d is in: the matrix is %s", min(s.upper, s.lower), s.symmetry))
+	case s.side == 0:
+		s.side, s.sideLine = side, s.line
+	case side == -s.side:
+		return t, s.errorHere(fmt.Sprintf("the triangle that line %d is in: the matrix is %s", s.sideLine, s.symmetry))
 	}
 	return t, nil
 }
