@@ -99,23 +99,18 @@ func trace(args []string, stdout, stderr io.Writer) int {
 // choose merges a run of a job. Number 0 means the last run with an error or, if there is none,
 // the last run.
 func choose(j job, number int) (*run, error) {
-	var r *run
-	for i := len(j.runs) - 1; i >= 0; i-- {
-		if number != 0 && j.runs[i] != number {
-			continue
+	if number != 0 {
+		if !slices.Contains(j.runs, number) {
+			return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
 		}
-		next := merge(j, j.runs[i])
-		if number != 0 || len(next.incidents()) > 0 {
-			return next, nil
-		}
-		if r == nil {
-			r = next
+		return merge(j, number), nil
+	}
+	for _, n := range slices.Backward(j.runs) {
+		if r := merge(j, n); len(r.incidents()) > 0 {
+			return r, nil
 		}
 	}
-	if r == nil {
-		return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
-	}
-	return r, nil
+	return merge(j, j.runs[len(j.runs)-1]), nil
 }
 
 func write(name string, do func(io.Writer) error) error {
