@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,27 +58,17 @@ func temporary(part int) string { return fmt.Sprintf(".writing-%d-", part) }
 
 // writeNew writes a file under a temporary name, and renames it. Under its name there is always the
 // old file or the whole new one, even after a crash.
-func writeNew(dir, name string, part int, write func(io.Writer) error) (err error) {
+func writeNew(dir, name string, part int, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(dir, temporary(part)+"*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
 	w := bufio.NewWriter(f)
-	err = write(w)
-	for _, next := range []func() error{w.Flush, f.Sync} {
-		if err == nil {
-			err = next()
-		}
+	if err = cmp.Or(write(w), w.Flush(), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+	if err != nil {
+		_ = os.Remove(f.Name())
 		return err
 	}
 	return syncDir(dir)

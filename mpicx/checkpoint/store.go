@@ -78,8 +78,7 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	old := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name })
-	if x.once && (old < 0 || !s.vars[old].once) {
+	if x.once && !slices.ContainsFunc(s.vars, func(old *variable) bool { return old.name == name && old.once }) {
 		s.once++
 	}
 	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
