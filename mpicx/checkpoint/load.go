@@ -75,9 +75,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	}
 	t := s.take("Load", 1)
 	defer t.pass()
-	if err := await(ctx, s.pending); err != nil {
-		return got, err
-	}
+	defer future.Catch(&err)
+	mpicx.Throw(await(ctx, s.pending))
 	me := offer{Request: r, Version: -1, Loads: s.loads}
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
@@ -86,9 +85,7 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		me.Files, _ = s.listDir() // other ranks may see what this one does not
 	}
 	all, err := gather(ctx, t, me)
-	if err != nil {
-		return got, t.told(ctx, err)
-	}
+	mpicx.Throw(t.told(ctx, err))
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
@@ -147,10 +144,7 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, %s", r.Version, r.Part, expected)
 	}
 	if from[me] >= 0 && from[me] != me {
-		r, failed := mpicx.RecvValue[reply](s.comm, from[me], tag).Get(ctx)
-		if failed != nil {
-			return got, failed
-		}
+		r := mpicx.RecvValue[reply](s.comm, from[me], tag).MustGet(ctx)
 		got, err = r.Saved, ofRank(from[me], r.Err, false, nil)
 		s.count(func(c *Stats) { c.Fetched += int64(len(got.Data)) })
 	}
