@@ -28,22 +28,18 @@ func balance(ctx context.Context, comm *mpicx.Comm, n int, blocks []Block) []int
 			mine = append(mine, int32(b.RowPtr[i+1]-b.RowPtr[i]))
 		}
 	}
-	lengths := make([]int, comm.Size())
-	mpicx.Allgather(comm, []int{len(mine)}, lengths).MustWait(ctx)
-	var all []int32
-	if comm.Rank() == 0 {
-		all = make([]int32, sum(lengths))
-	}
-	mpicx.Gatherv(comm, mine, all, lengths, 0).MustWait(ctx)
+	all := mpicx.GatherValue(comm, mine, 0).MustGet(ctx)
 	offsets := make([]int, comm.Size()+1)
 	if comm.Rank() == 0 {
 		rowPtr := make([]int, n+1)
-		for len(all) > 0 {
-			first, rows := int(all[0]), int(all[1])
-			for i, entries := range all[2 : 2+rows] {
-				rowPtr[first+i+1] += int(entries)
+		for _, of := range all {
+			for len(of) > 0 {
+				first, rows := int(of[0]), int(of[1])
+				for i, entries := range of[2 : 2+rows] {
+					rowPtr[first+i+1] += int(entries)
+				}
+				of = of[2+rows:]
 			}
-			all = all[2+rows:]
 		}
 		for i := range n {
 			rowPtr[i+1] += rowPtr[i]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -60,17 +61,15 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	if len(jobs) == 0 {
 		return failed(fmt.Errorf("the files in %s have no events: no rank has begun", fs.Arg(0)))
 	}
-	if o.job < 0 || o.job > len(jobs) {
+	if o.job = cmp.Or(o.job, len(jobs)); o.job < 1 || o.job > len(jobs) {
 		return usage("-job %d, expected 1 to %d", o.job, len(jobs))
 	}
-	if o.job == 0 {
-		o.job = len(jobs)
-	}
-	r, err := choose(jobs[o.job-1], o.run)
+	job := jobs[o.job-1]
+	r, err := choose(job, o.run)
 	if err != nil {
 		return usage("%v", err)
 	}
-	if runs := jobs[o.job-1].runs; len(jobs) > 1 || len(runs) > 1 {
+	if runs := job.runs; len(jobs) > 1 || len(runs) > 1 {
 		fmt.Fprintf(stdout, "job %d of %d, run %d of %d: ", o.job, len(jobs), r.number, runs[len(runs)-1])
 	}
 	if err := writeText(stdout, r); err != nil {
