@@ -162,8 +162,9 @@ func (s *Scanner) readSize() {
 	}
 	s.sizeLine = s.line
 	var size [3]int64
-	rest, ok := s.text, true
+	rest := s.text
 	for k := range n {
+		var ok bool
 		if size[k], rest, ok = cutInt(rest); !ok {
 			s.wrong(want)
 		}
