@@ -71,12 +71,8 @@ func (r *run) align(j job) map[string]int64 {
 	n := len(r.machines)
 	d := make([][]int64, n)
 	for i := range d {
-		d[i] = make([]int64, n)
-		for k := range d[i] {
-			if i != k {
-				d[i][k] = unbounded
-			}
-		}
+		d[i] = slices.Repeat([]int64{unbounded}, n)
+		d[i][i] = 0
 	}
 	for _, m := range meetingsOf(j, r.number) {
 		for i, from := range r.machines {

@@ -52,8 +52,7 @@ func writeChrome(w io.Writer, r *run) error {
 			add(o.rank, fmt.Sprintf("rank %d, goroutine %d", o.rank, i+1))
 		}
 		free[o.rank][i] = o.end
-		dur := us(o.end - o.begin)
-		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: &dur, TID: tid(o.rank, i)}
+		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: new(us(o.end - o.begin)), TID: tid(o.rank, i)}
 		if o.open {
 			e.Args = map[string]any{"end": "none: the rank's process has ended in it"}
 		}

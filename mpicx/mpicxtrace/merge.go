@@ -50,16 +50,14 @@ func jobsOf(files []observe.File) (jobs []job) {
 		for _, rank := range first {
 			begun[f.Job][rank] = true
 		}
-		jobs[n].files = append(jobs[n].files, f)
-	}
-	for i, j := range jobs {
-		runs := make(map[int]bool)
-		for _, f := range j.files {
-			for _, l := range f.Lines {
-				runs[l.Run] = true
+		j := &jobs[n]
+		j.files = append(j.files, f)
+		for _, l := range f.Lines {
+			if !slices.Contains(j.runs, l.Run) {
+				j.runs = append(j.runs, l.Run)
 			}
 		}
-		jobs[i].runs = slices.Sorted(maps.Keys(runs))
+		slices.Sort(j.runs)
 	}
 	return jobs
 }
