@@ -7,17 +7,31 @@ import (
 	"strings"
 )
 
+// victim returns the state of a rank; nil: it was not wrapped.
+func (p *Plan) victim(rank int) *victim {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.victims[rank]
+}
+
 // Operations returns how many operations a rank has begun. It is 0 for a rank that was not wrapped.
 func (p *Plan) Operations(rank int) int {
-	p.mu.Lock()
-	v := p.victims[rank]
-	p.mu.Unlock()
+	v := p.victim(rank)
 	if v == nil {
 		return 0
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counts[moment{kind: operation}]
+}
+
+// Counts describes what a rank has begun: the numbers that its moments can have. It is empty
+// for a rank that was not wrapped.
+func (p *Plan) Counts(rank int) string {
+	if v := p.victim(rank); v != nil {
+		return v.String()
+	}
+	return ""
 }
 
 // String says which moments the rank has passed: how many operations it has begun, in which

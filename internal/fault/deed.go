@@ -18,26 +18,17 @@ type Deed struct {
 // Signals are the signals that a process may be killed by.
 var Signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}
 
-func (d Deed) verb() string {
+// words returns the verb of the statement, and what follows its victim.
+func (d Deed) words() (verb, how string) {
 	switch {
 	case d.Exits:
-		return "exit"
+		return "exit", fmt.Sprint(" with status ", d.Status)
 	case d.Stop > 0:
-		return "stop"
-	}
-	return "kill"
-}
-
-func (d Deed) how() string {
-	switch {
+		return "stop", fmt.Sprint(" for ", d.Stop)
 	case d.Signal != "":
-		return " by " + d.Signal
-	case d.Exits:
-		return fmt.Sprint(" with status ", d.Status)
-	case d.Stop > 0:
-		return fmt.Sprint(" for ", d.Stop)
+		return "kill", " by " + d.Signal
 	}
-	return ""
+	return "kill", ""
 }
 
 // Deadly reports whether a rank may die by the plan.

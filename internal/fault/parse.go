@@ -3,11 +3,11 @@ package fault
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Collectives are the operations of package mpicx that have steps.
@@ -51,16 +51,11 @@ type word struct {
 	line, column int
 }
 
+var notBlank = regexp.MustCompile(`\S+`)
+
 func words(text string, line, column int) (all []word) {
-	start := -1
-	for i, c := range text + " " {
-		switch blank := unicode.IsSpace(c); {
-		case !blank && start < 0:
-			start = i
-		case blank && start >= 0:
-			all = append(all, word{text[start:i], line, column + start})
-			start = -1
-		}
+	for _, at := range notBlank.FindAllStringIndex(text, -1) {
+		all = append(all, word{text[at[0]:at[1]], line, column + at[0]})
 	}
 	return append(all, word{"", line, column + len(text)})
 }

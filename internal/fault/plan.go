@@ -20,9 +20,8 @@ type Plan struct {
 	Counting bool
 
 	mu      sync.Mutex
-	killed  []int
-	victims map[int]*victim  // ranks that Wrap has wrapped
-	carried map[carried]bool // the statements that have been carried out
+	victims map[int]*victim // ranks that Wrap has wrapped
+	carried []carried       // the statements that have been carried out
 }
 
 // carried is a statement, by its index, that has been carried out at a rank.
@@ -73,15 +72,14 @@ func (p *Plan) String() string {
 }
 
 func (s statement) String() string {
-	text := ""
+	text, how := s.words()
 	if s.must {
-		text = "must "
+		text = "must " + text
 	}
-	text += s.verb() + " "
 	if s.any {
-		text += "any "
+		text += " any"
 	}
-	text += fmt.Sprint(s.rank) + s.how()
+	text += fmt.Sprint(" ", s.rank, how)
 	switch s.kind {
 	case operation:
 		text += fmt.Sprint(" at operation ", s.n)
@@ -131,30 +129,24 @@ func (s statement) of(rank, size int) (moment, bool) {
 	return s.moment, true
 }
 
-// Killed returns the ranks whose moment has come, in ascending order.
-func (p *Plan) Killed() []int {
+// Killed returns the goroutine ranks that have died by the plan, in ascending order.
+func (p *Plan) Killed() (ranks []int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slices.Sort(p.killed)
-	return slices.Clone(p.killed)
+	for rank, v := range p.victims {
+		if v.dead.Load() {
+			ranks = append(ranks, rank)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
 }
 
 // Note records that the statement with this index has been carried out at a rank.
 func (p *Plan) Note(statement, rank int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.carried == nil {
-		p.carried = make(map[carried]bool)
-	}
-	p.carried[carried{statement, rank}] = true
-}
-
-// kill records that a goroutine rank dies by a statement.
-func (p *Plan) kill(statement, rank int) {
-	p.Note(statement, rank)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.killed = append(p.killed, rank)
+	p.carried = append(p.carried, carried{statement, rank})
 }
 
 // A Missed is a statement with "must" that has not been carried out at one of its ranks.
@@ -169,22 +161,10 @@ func (p *Plan) Missed(ranks int) (all []Missed) {
 	defer p.mu.Unlock()
 	for i, s := range p.statements {
 		for rank := range ranks {
-			if _, dies := s.of(rank, ranks); dies && s.must && !p.carried[carried{i, rank}] {
+			if _, dies := s.of(rank, ranks); dies && s.must && !slices.Contains(p.carried, carried{i, rank}) {
 				all = append(all, Missed{s.String(), rank})
 			}
 		}
 	}
 	return all
-}
-
-// Counts describes what a rank has begun: the numbers that its moments can have. It is empty
-// for a rank that was not wrapped.
-func (p *Plan) Counts(rank int) string {
-	p.mu.Lock()
-	v := p.victims[rank]
-	p.mu.Unlock()
-	if v == nil {
-		return ""
-	}
-	return v.String()
 }

@@ -85,27 +85,31 @@ func (c *comm) Mrecv(r *transport.Request)  { c.begin(r, c.Comm.Mrecv) }
 // Meet has two steps: the rank may die before it comes, and after.
 func (c *comm) Meet(r *transport.Request) (ended bool) {
 	name, _ := r.Done.(transport.Stepper).Step()
-	number := 0
-	at := func(n int) func() []moment {
-		return func() []moment {
-			v := c.victim
-			now := []moment{{kind: operation, n: v.count(operation, "")}}
-			if n == 1 {
-				number = v.count(step, name)
-			}
-			v.counts[moment{kind: step, name: name, n: n}]++
-			return append(now, moment{kind: step, name: name, n: n, call: number})
-		}
-	}
-	c.reach(at(1))
+	v, call := c.victim, 0
+	c.reach(func() []moment {
+		call = v.next(moment{kind: step, name: name}).n
+		return []moment{v.next(moment{kind: operation}), v.step(name, 1, call)}
+	})
 	ended = c.Comm.(transport.Board).Meet(r)
-	c.reach(at(2))
+	c.reach(func() []moment { return []moment{v.next(moment{kind: operation}), v.step(name, 2, call)} })
 	return ended
 }
 
 // begin begins an operation, unless the rank dies instead.
 func (c *comm) begin(r *transport.Request, how func(*transport.Request)) {
-	c.reach(func() []moment { return c.operation(r) })
+	c.reach(func() []moment {
+		v := c.victim
+		now := []moment{v.next(moment{kind: operation})}
+		if s, ok := r.Done.(transport.Stepper); ok {
+			name, number := s.Step()
+			id := call{c, r.Epoch, r.Tag}
+			if v.calls[id] == 0 {
+				v.calls[id] = v.next(moment{kind: step, name: name}).n
+			}
+			now = append(now, v.step(name, number, v.calls[id]))
+		}
+		return now
+	})
 	how(r)
 }
 
@@ -122,8 +126,7 @@ func (l *listener) Next() (to int, payload []byte, ok bool) {
 	if ok {
 		v := l.comm.victim
 		l.comm.reach(func() []moment {
-			name := l.Purpose(payload)
-			return []moment{{kind: message, name: name, n: v.count(message, name)}}
+			return []moment{v.next(moment{kind: message, name: l.Purpose(payload)})}
 		})
 	}
 	return to, payload, ok
@@ -163,30 +166,23 @@ func (c *comm) reach(now func() []moment) {
 			v.plan.Note(f.statement, v.rank)
 			v.plan.Carry(f.statement, f.what)
 		case !v.dead.Swap(true):
-			v.plan.kill(f.statement, v.rank)
+			v.plan.Note(f.statement, v.rank)
 			c.Die()
 		}
 	}
 }
 
-// operation counts an operation, and returns its moments. The caller holds victim.mu.
-func (c *comm) operation(r *transport.Request) []moment {
-	v := c.victim
-	now := []moment{{kind: operation, n: v.count(operation, "")}}
-	if s, ok := r.Done.(transport.Stepper); ok {
-		name, number := s.Step()
-		id := call{c, r.Epoch, r.Tag}
-		if v.calls[id] == 0 {
-			v.calls[id] = v.count(step, name)
-		}
-		v.counts[moment{kind: step, name: name, n: number}]++
-		now = append(now, moment{kind: step, name: name, n: number, call: v.calls[id]})
-	}
-	return now
+// next counts a moment, and returns it with its number. The caller holds mu.
+func (v *victim) next(m moment) moment {
+	v.counts[m]++
+	m.n = v.counts[m]
+	return m
 }
 
-func (v *victim) count(k kind, name string) int {
-	key := moment{kind: k, name: name}
-	v.counts[key]++
-	return v.counts[key]
+// step counts a step of a call, and returns its moment. The caller holds mu.
+func (v *victim) step(name string, n, call int) moment {
+	m := moment{kind: step, name: name, n: n}
+	v.counts[m]++
+	m.call = call
+	return m
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // newCode returns the code of a scheme.
-func newCode(s scheme) (reedsolomon.Encoder, error) {
-	return reedsolomon.New(s.k, s.m, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
+func newCode(s scheme, opts ...reedsolomon.Option) (reedsolomon.Encoder, error) {
+	return reedsolomon.New(s.k, s.m, append(opts, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))...)
 }
 
 // newRows returns, for each parity of the scheme, its code alone, which a holder computes as the
@@ -32,7 +32,7 @@ func newRows(s scheme) (rows []reedsolomon.Encoder, err error) {
 		return nil, err
 	}
 	for _, row := range shards[s.k:] {
-		r, err := reedsolomon.New(s.k, 1, reedsolomon.WithCustomMatrix([][]byte{row}), reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))
+		r, err := newCode(scheme{s.k, 1}, reedsolomon.WithCustomMatrix([][]byte{row}))
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,13 +23,16 @@ const manifestName = "MANIFEST.json"
 
 // A manifest is the contents of this file.
 type manifest struct {
-	Format   int    `json:"format"`
-	Run      string `json:"run"` // hexadecimal
-	Versions []struct {
-		Version int      `json:"version"`
-		Parts   int      `json:"parts"`
-		Files   []string `json:"files"`
-	} `json:"versions"`
+	Format   int      `json:"format"`
+	Run      string   `json:"run"` // hexadecimal
+	Versions []listed `json:"versions"`
+}
+
+// A listed is a version in a manifest.
+type listed struct {
+	Version int      `json:"version"`
+	Parts   int      `json:"parts"`
+	Files   []string `json:"files"`
 }
 
 // A stored is a file of one part of a version. No two Saves write the same file. A process that was
@@ -54,27 +58,17 @@ func temporary(part int) string { return fmt.Sprintf(".writing-%d-", part) }
 
 // writeNew writes a file under a temporary name, and renames it. Under its name there is always the
 // old file or the whole new one, even after a crash.
-func writeNew(dir, name string, part int, write func(io.Writer) error) (err error) {
+func writeNew(dir, name string, part int, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(dir, temporary(part)+"*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
 	w := bufio.NewWriter(f)
-	err = write(w)
-	for _, next := range []func() error{w.Flush, f.Sync} {
-		if err == nil {
-			err = next()
-		}
+	if err = cmp.Or(write(w), w.Flush(), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+	if err != nil {
+		_ = os.Remove(f.Name())
 		return err
 	}
 	return syncDir(dir)
@@ -106,12 +100,12 @@ func prepareDir(dir string, part int) error {
 	return err
 }
 
-// listDir returns the files of the parts that are mine.
-func listDir(dir string, mine func(part int) bool) ([]stored, error) {
-	entries, err := os.ReadDir(dir)
-	var list []stored
+// listDir returns the files in this rank's directory that the rank looks after. If all ranks see
+// the same directory, these are the files of its share of the parts.
+func (s *Store) listDir() (list []stored, err error) {
+	entries, err := os.ReadDir(s.opts.dir)
 	for _, e := range entries {
-		if f, ok := parseFileName(e.Name()); ok && mine(f.Part) {
+		if f, ok := parseFileName(e.Name()); ok && (!s.shared || f.Part%s.comm.Size() == s.comm.Rank()) {
 			list = append(list, f)
 		}
 	}
@@ -162,21 +156,25 @@ func readManifest(dir string) (listed []key, torn bool, err error) {
 	return slices.Compact(listed), len(listed) == 0 && !json.Valid(text), err
 }
 
-// writeManifest writes the manifest of a directory that has the files of these versions: of all
-// parts, or of a rank's part.
-func writeManifest(dir string, run uint64, complete []key, all bool, rank int) error {
-	m := manifest{Format: format, Run: fmt.Sprintf("%016x", run)}
-	m.Versions = slices.Grow(m.Versions, len(complete))[:len(complete)]
-	for i, k := range complete {
-		v := &m.Versions[i]
-		v.Version, v.Parts = k.Version, k.Parts
+// list notes that all ranks have written their files of a version, in the manifest too. The
+// manifest of a directory that not all ranks see has the files of this rank's part.
+func (s *Store) list(k key) error {
+	s.noteFiles(k)
+	rank := s.comm.Rank()
+	if s.shared && rank > 0 {
+		return nil
+	}
+	m := manifest{Format: format, Run: fmt.Sprintf("%016x", s.run)}
+	for _, k := range s.files {
+		v := listed{Version: k.Version, Parts: k.Parts}
 		for part := range k.Parts {
-			if f := (stored{k, part}); all || part == rank%k.Parts {
-				v.Files = append(v.Files, f.name())
+			if s.shared || part == rank%k.Parts {
+				v.Files = append(v.Files, stored{k, part}.name())
 			}
 		}
+		m.Versions = append(m.Versions, v)
 	}
-	return writeNew(dir, manifestName, rank, func(w io.Writer) error {
+	return writeNew(s.opts.dir, manifestName, rank, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "\t")
 		return e.Encode(m)

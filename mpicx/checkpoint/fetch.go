@@ -10,18 +10,22 @@ import (
 )
 
 // fetch carries out this rank's part of a retrieval. It returns the records that this rank then
-// has, and which of its files are bad. Messages between two ranks are in the order of the
-// retrieval.
-func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored, err error) {
+// has, and which of its files are bad, and throws other errors. Messages between two ranks are in
+// the order of the retrieval.
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored) {
 	rank := s.comm.Rank()
 	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
-	for _, part := range p.keep[rank] {
-		if x.records[part], err = from.slotOf(p.key).records(part); err != nil {
-			return nil, nil, err
+	if own := from.slotOf(p.key); own != nil {
+		for _, part := range own.parts() {
+			if p.owner[part] == rank {
+				records, err := own.records(part)
+				mpicx.Throw(err)
+				x.records[part] = records
+			}
 		}
 	}
-	for i := range p.decodes {
-		if d := &p.decodes[i]; d.adopter != rank {
+	for _, d := range p.decodes {
+		if d.adopter != rank {
 			x.give(d)
 		}
 	}
@@ -42,11 +46,9 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 			x.sends = append(x.sends, mpicx.Send(s.comm, b, r.adopter, 0))
 		}
 	}
-	for i := range p.decodes {
-		if d := &p.decodes[i]; d.adopter == rank {
-			if err := x.decode(d); err != nil {
-				return nil, nil, err
-			}
+	for _, d := range p.decodes {
+		if d.adopter == rank {
+			x.decode(d)
 		}
 	}
 	for _, r := range p.reads {
@@ -55,18 +57,14 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 		}
 		var records [2][]byte
 		for i := range records {
-			if records[i], err = mpicx.RecvSlice[byte](s.comm, r.reader, 0).Get(ctx); err != nil {
-				return nil, nil, err
-			}
+			records[i] = mpicx.RecvSlice[byte](s.comm, r.reader, 0).MustGet(ctx)
 			x.fetched += int64(len(records[i]))
 		}
 		x.records[r.file.Part] = records
 	}
-	if err := future.WaitAll(ctx, x.sends...); err != nil {
-		return nil, nil, err
-	}
+	mpicx.Throw(future.WaitAll(ctx, x.sends...))
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
-	return x.records, bad, nil
+	return x.records, bad
 }
 
 // A fetching is the state of one rank while it carries out its part of a retrieval.
@@ -81,7 +79,7 @@ type fetching struct {
 
 // shard returns a shard that this rank has in its slot with the layout of h.
 func (x *fetching) shard(h *holding, which, stripe, i int) []byte {
-	at := slices.IndexFunc(x.from.slots, func(o *slot) bool { return o.good && h.isLike(o.holding) })
+	at := slices.IndexFunc(x.from.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })
 	return x.from.slots[at].shard(which, stripe, i)
 }
 
@@ -90,9 +88,9 @@ func (x *fetching) give(d *decoding) {
 	g := d.like.group()
 	for which := range d.like.Chunk {
 		for c := range g.k {
-			positions, shards := d.sources(c)
+			ranks, shards := d.sources(c)
 			for i, shard := range shards {
-				if d.present[positions[i]] == x.comm.Rank() {
+				if ranks[i] == x.comm.Rank() {
 					b := x.shard(d.like, which, g.stripeOf(d.lost, c), shard)
 					x.sends = append(x.sends, mpicx.Send(x.comm, b, d.adopter, 0))
 					x.sent += int64(len(b))
@@ -103,15 +101,11 @@ func (x *fetching) give(d *decoding) {
 }
 
 // decode computes the blobs of the lost member of a group.
-func (x *fetching) decode(d *decoding) error {
+func (x *fetching) decode(d *decoding) {
 	for which := range d.like.Chunk {
-		data, err := x.blob(d, which)
+		all, err := splitBlob(x.blob(d, which))
 		if err != nil {
-			return err
-		}
-		all, err := splitBlob(data)
-		if err != nil {
-			return fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version)
+			mpicx.Throw(fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version))
 		}
 		for _, part := range d.parts {
 			r := x.records[part]
@@ -119,40 +113,34 @@ func (x *fetching) decode(d *decoding) error {
 			x.records[part] = r
 		}
 	}
-	return nil
 }
 
 // blob computes one of these blobs, chunk by chunk.
-func (x *fetching) blob(d *decoding, which int) (data []byte, err error) {
+func (x *fetching) blob(d *decoding, which int) (data []byte) {
 	g, length := d.like.group(), d.like.Chunk[which]
 	for c := range g.k {
-		positions, numbers := d.sources(c)
+		ranks, numbers := d.sources(c)
 		shards := make([][]byte, g.k+g.m)
 		var recvs []future.Waiter
 		for i, n := range numbers {
-			source := d.present[positions[i]]
-			if source == x.comm.Rank() {
+			if ranks[i] == x.comm.Rank() {
 				shards[n] = x.shard(d.like, which, g.stripeOf(d.lost, c), n)
 				continue
 			}
 			shards[n] = expect(make([]byte, length))
-			recvs = append(recvs, mpicx.Recv(x.comm, shards[n], source, 0))
+			recvs = append(recvs, mpicx.Recv(x.comm, shards[n], ranks[i], 0))
 			x.fetched += int64(length)
 		}
-		if err := future.WaitAll(x.ctx, recvs...); err != nil {
-			return nil, err
-		}
+		mpicx.Throw(future.WaitAll(x.ctx, recvs...))
 		chunk, err := decode(g.scheme, shards, c)
-		if err != nil {
-			return nil, err
-		}
+		mpicx.Throw(err)
 		switch {
 		case g.k == 1:
-			return chunk, nil
+			return chunk
 		case c == 0:
 			data = expect(make([]byte, 0, g.k*length))
 		}
 		data = append(data, chunk...)
 	}
-	return data, nil
+	return data
 }

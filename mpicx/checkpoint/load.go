@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,10 +32,10 @@ func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version 
 	if err != nil {
 		return v, err
 	}
-	if x.kind == sliceOf|got.kind { // a number, as a slice of one
-		got.kind = x.kind
+	if x.kind == sliceOf|got.Kind { // a number, as a slice of one
+		got.Kind = x.kind
 	}
-	set, err := x.decoded(got.kind, got.data)
+	set, err := x.decoded(got)
 	if err == nil {
 		set()
 	}
@@ -57,36 +58,34 @@ type offer struct {
 	Loads   int
 }
 
+// has says whether the rank has the requested variable in memory.
+func (o *offer) has(r request) bool {
+	return o.Version == r.Version && slices.Contains(o.Parts, r.Part)
+}
+
 // A reply is the answer to a rank that has requested a variable from another rank.
 type reply struct {
-	Kind uint32
-	Data []byte
-	Err  string
+	Saved saved
+	Err   string
 }
 
 func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	turns, f := s.take("Load", 1)
-	if f != nil {
-		return got, f.Wait(ctx)
-	}
-	defer turns.pass()
-	if err := s.settle(ctx); err != nil {
-		return got, err
-	}
+	t := s.take("Load", 1)
+	defer t.pass()
+	defer future.Catch(&err)
+	mpicx.Throw(await(ctx, s.pending))
 	me := offer{Request: r, Version: -1, Loads: s.loads}
 	if s.base != nil {
 		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
 	}
 	if s.opts.dir != "" {
-		me.Files, _ = listDir(s.opts.dir, s.isShare) // other ranks may see what this one does not
+		me.Files, _ = s.listDir() // other ranks may see what this one does not
 	}
-	all, err := gather(ctx, turns[0], me)
-	if err != nil {
-		return got, turns[0].told(ctx, err)
-	}
+	all, err := gather(ctx, t, me)
+	mpicx.Throw(t.told(ctx, err))
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
@@ -94,10 +93,7 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	s.loads++
 	from := make([]int, len(all)) // by rank: the rank that has what it wants; -1: none, or it wants nothing
 	for rank, o := range all {
-		inMemory := func(of offer) bool {
-			return of.Version == o.Request.Version && slices.Contains(of.Parts, o.Request.Part)
-		}
-		if from[rank] = provider(rank, all, inMemory); from[rank] < 0 {
+		if from[rank] = provider(rank, all, func(of offer) bool { return of.has(o.Request) }); from[rank] < 0 {
 			from[rank] = provider(rank, all, func(of offer) bool { return s.file(of.Files, o.Request) != nil })
 		}
 	}
@@ -133,12 +129,12 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 		if from[rank] != me {
 			continue
 		}
-		v, bad := s.find(o.Request, all[me].Files)
+		v, bad := s.find(o.Request, &all[me])
 		if rank == me {
 			got, err = v, bad
 			continue
 		}
-		sends = append(sends, mpicx.SendValue(s.comm, reply{v.kind, v.data, textOf(bad)}, rank, tag))
+		sends = append(sends, mpicx.SendValue(s.comm, reply{v, textOf(bad)}, rank, tag))
 	}
 	if r := all[me].Request; from[me] < 0 && r.Part != None {
 		expected := fmt.Sprintf("expected version %d", all[me].Version)
@@ -148,27 +144,21 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, %s", r.Version, r.Part, expected)
 	}
 	if from[me] >= 0 && from[me] != me {
-		r, failed := mpicx.RecvValue[reply](s.comm, from[me], tag).Get(ctx)
-		if failed != nil {
-			return got, failed
-		}
-		got, err = saved{r.Kind, r.Data}, ofRank(from[me], r.Err, false, nil)
-		s.count(func(c *Stats) { c.Fetched += int64(len(r.Data)) })
+		r := mpicx.RecvValue[reply](s.comm, from[me], tag).MustGet(ctx)
+		got, err = r.Saved, ofRank(from[me], r.Err, false, nil)
+		s.count(func(c *Stats) { c.Fetched += int64(len(got.Data)) })
 	}
-	if failed := future.WaitAll(ctx, sends...); failed != nil {
-		return got, failed
-	}
-	return got, err
+	return got, cmp.Or(future.WaitAll(ctx, sends...), err)
 }
 
 // find returns the requested variable, from memory or from a file.
-func (s *Store) find(r request, files []stored) (saved, error) {
+func (s *Store) find(r request, mine *offer) (saved, error) {
 	var records [2][]byte
 	var err error
-	if s.base != nil && s.base.Key.Version == r.Version && slices.Contains(s.base.parts(), r.Part) {
+	if mine.has(r) {
 		records, err = s.base.records(r.Part)
 	} else {
-		records, err = readPart(s.opts.dir, *s.file(files, r))
+		records, err = readPart(s.opts.dir, *s.file(mine.Files, r))
 	}
 	if err != nil {
 		return saved{}, err

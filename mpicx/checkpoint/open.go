@@ -39,7 +39,7 @@ func (s *Store) Rejoin(ctx context.Context, comm *mpicx.Comm) (*Store, error) {
 	if s == nil {
 		return nil, nilStore("Rejoin")
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := await(ctx, s.pending); err != nil {
 		return nil, err
 	}
 	return open(ctx, comm, s)
@@ -61,7 +61,7 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, hasOnce: -1,
+		comm: own, opts: from.opts, run: from.run, vars: slices.Clone(from.vars), err: from.err, once: from.once,
 		pending: future.Ready(struct{}{}), stamp: from.stamp, saves: from.saves, saved: from.saved, stats: from.Stats(),
 	}
 	if err := s.enter(ctx, from); err != nil {
@@ -80,27 +80,18 @@ func abandon(ctx context.Context, c *mpicx.Comm) {
 	}
 }
 
-// enter meets the other ranks.
-func (s *Store) enter(ctx context.Context, from *Store) error {
-	if err := s.introduce(ctx); err != nil {
-		return err
+// enter meets the other ranks. What it calls throws errors.
+func (s *Store) enter(ctx context.Context, from *Store) (err error) {
+	defer future.Catch(&err)
+	s.introduce(ctx)
+	recovered := s.recover(ctx, from, s.look(ctx))
+	t := s.take("Open", exchanges)
+	if t.op == nil {
+		return t.f.Wait(ctx)
 	}
-	me, err := s.look(ctx)
-	if err != nil {
-		return err
-	}
-	recovered, err := s.recover(ctx, from, me)
-	if err != nil {
-		return err
-	}
-	all, f := s.take("Open", exchanges)
-	if f != nil {
-		return f.Wait(ctx)
-	}
-	t := all[0]
 	s.epoch = t.op.Epoch()
 	if recovered == nil {
-		all.pass()
+		t.pass()
 		return nil
 	}
 	p := &protection{store: s, op: t.op, slot: recovered, newOnce: true}
@@ -109,7 +100,7 @@ func (s *Store) enter(ctx context.Context, from *Store) error {
 }
 
 // introduce determines the groups.
-func (s *Store) introduce(ctx context.Context) error {
+func (s *Store) introduce(ctx context.Context) {
 	o, rank := s.opts, s.comm.Rank()
 	me := introduction{Machine: hook.Of(s.comm).Machine(), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
 	var bad error
@@ -119,30 +110,24 @@ func (s *Store) introduce(ctx context.Context) error {
 		}
 	}
 	me.Err = textOf(bad)
-	all, err := meet(ctx, s, "Open", me)
-	if err != nil {
-		return err
-	}
+	all := meet(ctx, s, "Open", me)
 	machines := make([]int, len(all))
 	for r, other := range all {
-		if err := ofRank(r, other.Err, r == rank, bad); err != nil {
-			return err
-		}
+		mpicx.Throw(ofRank(r, other.Err, r == rank, bad))
 		if other.Options != all[0].Options {
-			return fmt.Errorf("checkpoint: options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, other.Options, all[0].Options)
+			mpicx.Throw(fmt.Errorf("checkpoint: options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, other.Options, all[0].Options))
 		}
 		machines[r], s.run = other.Machine, cmp.Or(s.run, other.Run)
 	}
 	s.run = cmp.Or(s.run, all[0].Nonce)
 	s.group, s.position = groupOf(rank, machines, o.scheme)
-	if s.rows, err = newRows(s.group.scheme); err != nil {
-		return err
-	}
+	var err error
+	s.rows, err = newRows(s.group.scheme)
+	mpicx.Throw(err)
 	if o.dir != "" {
 		_, err := os.Stat(token(o.dir, all[0].Nonce))
 		s.shared = err == nil
 	}
-	return nil
 }
 
 // token is a file by which ranks find out whether they see the same directory.
@@ -152,20 +137,16 @@ func token(dir string, nonce uint64) string {
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of
 // it.
-func (s *Store) look(ctx context.Context) (me inventory, err error) {
+func (s *Store) look(ctx context.Context) (me inventory) {
 	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
-		return me, nil
+		return me
 	}
-	shared, err := meet(ctx, s, "Open", s.shared)
-	if err != nil {
-		return me, err
-	}
-	s.shared = !slices.Contains(shared, false)
+	s.shared = !slices.Contains(meet(ctx, s, "Open", s.shared), false)
 	if rank == 0 {
 		_ = prepareDir(dir, 0) // removes the token
 	}
-	s.found, me.err = listDir(dir, s.isShare)
+	s.found, me.err = s.listDir()
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
 		if isGood(dir, f) {
@@ -179,11 +160,8 @@ func (s *Store) look(ctx context.Context) (me inventory, err error) {
 		listed, me.Torn, me.err = readManifest(dir)
 		me.Counted = append(me.Counted, listed...)
 	}
-	return me, nil
+	return me
 }
-
-// isShare says whether this rank looks after the files of a part that are in its directory.
-func (s *Store) isShare(part int) bool { return !s.shared || part%s.comm.Size() == s.comm.Rank() }
 
 // textOf and ofRank carry the error of a directory to all ranks.
 func textOf(err error) string {
@@ -206,45 +184,30 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 
 // recover retrieves the newest version of which nothing is missing, unless a directory is
 // unreadable. It returns nil if there is no such version.
-func (s *Store) recover(ctx context.Context, from *Store, me inventory) (*slot, error) {
+func (s *Store) recover(ctx context.Context, from *Store, me inventory) *slot {
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
-		all, err := meet(ctx, s, "Open", me)
-		if err != nil {
-			return nil, err
-		}
+		all := meet(ctx, s, "Open", me)
 		for r, o := range all {
-			if err := ofRank(r, o.Err, r == s.comm.Rank(), me.err); err != nil {
-				return nil, err
-			}
+			mpicx.Throw(ofRank(r, o.Err, r == s.comm.Rank(), me.err))
 		}
 		s.learn(all)
 		s.note(all)
 		p, lost := choose(all)
 		if p == nil {
 			s.lost = lost
-			return nil, nil
+			return nil
 		}
-		got, bad, err := p.fetch(ctx, s, from)
-		if err != nil {
-			return nil, err
-		}
+		got, bad := p.fetch(ctx, s, from)
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
-		if len(p.reads) > 0 {
-			worst, err := meet(ctx, s, "Open", len(bad))
-			if err != nil {
-				return nil, err
-			}
-			if slices.Max(worst) > 0 {
-				me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
-				for _, f := range bad {
-					me.Counted = append(me.Counted, f.Key)
-				}
-				continue
-			}
+		if len(p.reads) == 0 || slices.Max(meet(ctx, s, "Open", len(bad))) == 0 {
+			return s.rebuild(p, from, got)
 		}
-		return s.rebuild(p, from, got), nil
+		me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
+		for _, f := range bad {
+			me.Counted = append(me.Counted, f.Key)
+		}
 	}
 }
 
@@ -273,15 +236,6 @@ func (s *Store) noteFiles(k key) {
 	s.files = s.files[:min(len(s.files), s.opts.keep)]
 }
 
-// list notes that all ranks have written their files of a version, in the manifest too.
-func (s *Store) list(k key) error {
-	s.noteFiles(k)
-	if rank := s.comm.Rank(); !s.shared || rank == 0 {
-		return writeManifest(s.opts.dir, s.run, s.files, s.shared, rank)
-	}
-	return nil
-}
-
 // prune removes the files that are older than the versions that are kept. Others may still be
 // needed: if some are missing that a manifest lists, they may come back. It removes only files that
 // it knows, because this rank may have been declared dead without knowing it.
@@ -289,8 +243,8 @@ func (s *Store) prune(k key) {
 	if len(s.files) < s.opts.keep {
 		return
 	}
-	oldest, rank, n := s.files[len(s.files)-1], s.comm.Rank(), s.comm.Size()
-	files, _ := listDir(s.opts.dir, func(part int) bool { return part == rank || s.shared && part%n == rank })
+	oldest := s.files[len(s.files)-1]
+	files, _ := s.listDir()
 	for _, f := range files {
 		known := f.Key.Run == s.run && f.Key.Origin < k.Origin || slices.Contains(s.found, f)
 		if known && newest(f.Key, oldest) > 0 {
@@ -308,7 +262,7 @@ func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *s
 	for i, r := range s.group.members {
 		held[i] = all[r]
 	}
-	o := &slot{holding: s.holding(p.key, held), good: true}
+	o := &slot{holding: s.holding(p.key, held), good: true, once: -1}
 	old := from.slotOf(p.key)
 	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))

@@ -28,7 +28,6 @@ type protection struct {
 	filled  bool          // the slot was filled from the variables
 	copied  chan struct{} // closed when it was
 	newOnce bool          // the blob of Once variables has to be spread too
-	once    int           // number of Once variables protected so far, which the slot has
 	file    bool          // the version has to be written to a file
 	bad     error         // why this rank can't save the version, so no rank does; nil: it can
 }
@@ -97,9 +96,6 @@ func (p *protection) spread() error {
 
 	// The version counts.
 	s.base, s.saved = o, max(s.saved, o.Key.Version)
-	if p.filled {
-		s.hasOnce = p.once
-	}
 	s.count(func(c *Stats) { c.Versions, c.Memory = c.Versions+1, s.memory() })
 	if !p.file {
 		return nil

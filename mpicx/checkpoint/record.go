@@ -80,7 +80,8 @@ func memory(slice reflect.Value) []byte {
 }
 
 // decoded checks data, and returns a function that sets the variable to it.
-func (x *variable) decoded(kind uint32, data []byte) (set func(), err error) {
+func (x *variable) decoded(s saved) (set func(), err error) {
+	kind, data := s.Kind, s.Data
 	if kind != x.kind {
 		return nil, fmt.Errorf("checkpoint: variable %q was saved as %s, expected %s", x.name, kindName(kind), x.value.Type())
 	}
@@ -206,8 +207,8 @@ func splitBlob(b []byte) (map[int][]byte, error) {
 
 // A saved is one variable of a record.
 type saved struct {
-	kind uint32
-	data []byte
+	Kind uint32
+	Data []byte
 }
 
 // variablesOf returns the variables of records, by name.
@@ -252,7 +253,7 @@ func restore(vars []*variable, records ...[]byte) error {
 		if !ok {
 			return fmt.Errorf("checkpoint: there is no variable %q in what was saved", x.name)
 		}
-		set, err := x.decoded(s.kind, s.data)
+		set, err := x.decoded(s)
 		if err != nil {
 			return err
 		}

@@ -27,17 +27,14 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if s == nil {
 		return 0, nilStore("Restore")
 	}
-	all, f := s.take("Restore", 1)
-	if f != nil {
-		return 0, f.Wait(ctx)
-	}
-	defer all.pass()
-	if err := s.settle(ctx); err != nil {
+	t := s.take("Restore", 1)
+	defer t.pass()
+	if err := await(ctx, s.pending); err != nil {
 		return 0, err
 	}
 	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
-	if err := s.agree(ctx, all[0]); err != nil {
-		return 0, all[0].told(ctx, err)
+	if err := s.agree(ctx, t); err != nil {
+		return 0, t.told(ctx, err)
 	}
 	b := s.base
 	if b == nil {
@@ -61,7 +58,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		return 0, err
 	}
 	if s.isOwn(b) {
-		s.hasOnce = s.once // base has the Once variables, as this rank's part
+		b.once = s.once // it has the Once variables, as this rank's part
 	}
 	s.count(func(c *Stats) { c.Restores++ })
 	hook.Of(s.comm).Happened(observe.Restore, fmt.Sprint("version ", b.Key.Version))

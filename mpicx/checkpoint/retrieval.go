@@ -8,7 +8,7 @@ import (
 // An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open
 // and Rejoin.
 type inventory struct {
-	Slots    []holding // in an agreement, of versions that count
+	Slots    []*holding // in an agreement, of versions that count
 	Stamp    uint64
 	Saves    int
 	Saved    int   // the newest version that counted, as far as this rank knows; -1: none
@@ -28,11 +28,10 @@ type inventory struct {
 // inventories, so all ranks compute the same one.
 type retrieval struct {
 	key
-	keep    [][]int // by rank: the parts that it has in memory and keeps
-	adopted [][]int // by rank: the parts that it gets
-	decodes []decoding
-	reads   []reading
+	owner   []int // by part: the rank that has it in memory and keeps it, or gets it; -1: none
 	mine    []int // by rank: its own part; -1: none
+	decodes []*decoding
+	reads   []reading
 }
 
 // A decoding is a lost member of a group, and its parts, which the adopter computes from the shards
@@ -87,27 +86,32 @@ func choose(all []inventory) (*retrieval, *LostError) {
 }
 
 func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
-	n := len(all)
-	p := &retrieval{key: k, keep: make([][]int, n), adopted: make([][]int, n), mine: make([]int, n)}
-	owner := slices.Repeat([]int{-1}, k.Parts)
-	own := p.own(all)
+	p := &retrieval{key: k, owner: slices.Repeat([]int{-1}, k.Parts), mine: slices.Repeat([]int{-1}, len(all))}
+	own := make([]*holding, len(all)) // by rank: its newest slot of the version
+	for r, inv := range all {
+		for _, h := range inv.Slots {
+			if h.Key == k && (own[r] == nil || h.Stamp > own[r].Stamp) {
+				own[r], p.mine[r] = h, h.mine()
+			}
+		}
+	}
 	for _, adopted := range []bool{false, true} { // the rank that has saved a part is preferred to one that has adopted it
 		for r, h := range own {
 			if h == nil {
 				continue
 			}
 			for i, part := range h.Held[h.Pos] {
-				if part >= 0 && adopted == (i > 0) && owner[part] < 0 {
-					owner[part] = r
-					p.keep[r] = append(p.keep[r], part)
+				if part >= 0 && adopted == (i > 0) && p.owner[part] < 0 {
+					p.owner[part] = r
 				}
 			}
 		}
 	}
 	groups := p.groups(all)
-	p.decode(groups, owner)
-	p.read(all, p.places(groups), owner)
-	for part, r := range owner {
+	places := p.places(groups)
+	p.decode(groups, places)
+	p.read(all, places)
+	for part, r := range p.owner {
 		if r < 0 {
 			missing = append(missing, part)
 		}
@@ -115,24 +119,9 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 	return p, missing
 }
 
-// own returns each rank's newest slot of the version, and sets mine.
-func (p *retrieval) own(all []inventory) []*holding {
-	own := make([]*holding, len(all))
-	for r := range all {
-		p.mine[r] = -1
-		for i := range all[r].Slots {
-			if h := &all[r].Slots[i]; h.Key == p.key && (own[r] == nil || h.Stamp > own[r].Stamp) {
-				own[r], p.mine[r] = h, h.mine()
-			}
-		}
-	}
-	return own
-}
-
 // decode plans the decodings of lost members of groups. The rank in the place of a lost member
 // adopts its parts, or else the next member of the group.
-func (p *retrieval) decode(groups []*decoding, owner []int) {
-	places := p.places(groups)
+func (p *retrieval) decode(groups []*decoding, places map[int]int) {
 	for _, g := range groups {
 		for lost, r := range g.present {
 			if r >= 0 {
@@ -141,7 +130,7 @@ func (p *retrieval) decode(groups []*decoding, owner []int) {
 			d := *g
 			d.lost, d.adopter = lost, -1
 			for _, part := range d.like.Held[lost] {
-				if part < 0 || owner[part] >= 0 {
+				if part < 0 || p.owner[part] >= 0 {
 					continue
 				}
 				d.parts = append(d.parts, part)
@@ -160,15 +149,15 @@ func (p *retrieval) decode(groups []*decoding, owner []int) {
 				d.adopter = d.present[like.at(next)]
 			}
 			for _, part := range d.parts {
-				p.adopt(owner, places, part, d.adopter)
+				p.adopt(places, part, d.adopter)
 			}
-			p.decodes = append(p.decodes, d)
+			p.decodes = append(p.decodes, &d)
 		}
 	}
 }
 
-func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
-	owner[part], p.adopted[adopter] = adopter, append(p.adopted[adopter], part)
+func (p *retrieval) adopt(places map[int]int, part, adopter int) {
+	p.owner[part] = adopter
 	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
 		p.mine[adopter] = part
 	}
@@ -176,9 +165,8 @@ func (p *retrieval) adopt(owner []int, places map[int]int, part, adopter int) {
 
 // groups returns the groups that have members left, the newest first.
 func (p *retrieval) groups(all []inventory) (groups []*decoding) {
-	for r := range all {
-		for i := range all[r].Slots {
-			h := &all[r].Slots[i]
+	for r, inv := range all {
+		for _, h := range inv.Slots {
 			if h.Key != p.key {
 				continue
 			}
@@ -225,9 +213,9 @@ func (p *retrieval) places(groups []*decoding) map[int]int {
 	return places
 }
 
-// sources returns the positions and numbers of k shards of the stripe of a chunk, the adopter's
-// first. It returns nil if there are fewer than k.
-func (d *decoding) sources(chunk int) (positions, shards []int) {
+// sources returns the ranks and numbers of k shards of the stripe of a chunk, the adopter's first.
+// It returns nil if there are fewer than k.
+func (d *decoding) sources(chunk int) (ranks, shards []int) {
 	g := d.like.group()
 	stripe := g.stripeOf(d.lost, chunk)
 	for _, own := range []bool{true, false} {
@@ -235,20 +223,20 @@ func (d *decoding) sources(chunk int) (positions, shards []int) {
 			at := g.holder(stripe, i)
 			r := d.present[at]
 			if d.whole[at] && own == (r == d.adopter) && len(shards) < g.k {
-				positions, shards = append(positions, at), append(shards, i)
+				ranks, shards = append(ranks, r), append(shards, i)
 			}
 		}
 	}
 	if len(shards) < g.k {
 		return nil, nil
 	}
-	return positions, shards
+	return ranks, shards
 }
 
 // possible says whether there are enough shards for all chunks.
 func (d *decoding) possible() bool {
 	for c := range d.like.K {
-		if at, _ := d.sources(c); at == nil {
+		if ranks, _ := d.sources(c); ranks == nil {
 			return false
 		}
 	}
@@ -257,24 +245,22 @@ func (d *decoding) possible() bool {
 
 // read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
 // share the parts that have no rank in their place.
-func (p *retrieval) read(all []inventory, places map[int]int, owner []int) {
-	for part, r := range owner {
+func (p *retrieval) read(all []inventory, places map[int]int) {
+	for part, r := range p.owner {
 		if r >= 0 {
 			continue
 		}
-		for reader := range all {
-			i := slices.IndexFunc(all[reader].Files, func(f stored) bool { return f.Part == part && f.Key == p.key })
-			if i < 0 {
-				continue
-			}
-			adopter, ok := places[part]
-			if !ok {
-				adopter = part % len(all)
-			}
-			p.adopt(owner, places, part, adopter)
-			p.reads = append(p.reads, reading{all[reader].Files[i], reader, adopter})
-			break
+		file := stored{p.key, part}
+		reader := slices.IndexFunc(all, func(inv inventory) bool { return slices.Contains(inv.Files, file) })
+		if reader < 0 {
+			continue
 		}
+		adopter, ok := places[part]
+		if !ok {
+			adopter = part % len(all)
+		}
+		p.adopt(places, part, adopter)
+		p.reads = append(p.reads, reading{file, reader, adopter})
 	}
 }
 
@@ -282,8 +268,12 @@ func (p *retrieval) read(all []inventory, places map[int]int, owner []int) {
 func (p *retrieval) held() [][]int {
 	held := make([][]int, len(p.mine))
 	for r, mine := range p.mine {
-		others := slices.DeleteFunc(slices.Concat(p.keep[r], p.adopted[r]), func(part int) bool { return part == mine })
-		held[r] = append([]int{mine}, others...)
+		held[r] = []int{mine}
+	}
+	for part, r := range p.owner {
+		if part != p.mine[r] {
+			held[r] = append(held[r], part)
+		}
 	}
 	return held
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
 // Save saves the protected variables as a version. The version is not negative and not less
@@ -25,19 +26,25 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	}
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
-	all, refused := s.take("Save", exchanges, 1)
-	if refused != nil {
-		return refused
+	save := s.take("Save", exchanges)
+	if save.op == nil {
+		return save.f
 	}
-	before, save := s.pending, all[0]
+	agreement := s.take("Save", 1)
+	if agreement.op == nil {
+		save.pass()
+		return agreement.f
+	}
+	before := s.pending
 	if s.isReady(save) {
 		ctx = context.WithoutCancel(ctx)
 	}
 	s.pending = save.f
 	ready := make(chan *protection)
 	go func() {
-		err := s.save(ctx, version, all, before, ready)
-		all[1:].pass()
+		<-before.Done()
+		err := s.save(ctx, version, save.op, agreement, ready)
+		agreement.pass()
 		save.op.End(err)
 		close(ready)
 	}()
@@ -67,12 +74,10 @@ var errCopy = errors.New("checkpoint: the variables were not copied")
 
 // save is a Save on a goroutine of its own, without the copy of the variables: the program makes
 // that while it is in Save, when it receives from ready. save returns the error with which the Save
-// ends. It waits by Done, so the rank joins rounds meanwhile, and without a context, because an
-// error of the communicator ends everything that it waits for.
-func (s *Store) save(ctx context.Context, version int, all turns, before *future.Future[struct{}], ready chan<- *protection) error {
-	<-before.Done()
-	save, agreement := all[0], all[1]
-	if save.op.Epoch() != s.epoch {
+// ends. The goroutine waits by Done, so the rank joins rounds meanwhile, and without a context,
+// because an error of the communicator ends everything that it waits for.
+func (s *Store) save(ctx context.Context, version int, op hook.Background, agreement *turn, ready chan<- *protection) error {
+	if op.Epoch() != s.epoch {
 		if err := s.agree(context.Background(), agreement); err != nil {
 			return err
 		}
@@ -82,7 +87,7 @@ func (s *Store) save(ctx context.Context, version int, all turns, before *future
 	}
 	s.saves++
 	s.stamp++ // a version that is saved twice gets another stamp
-	p := &protection{store: s, op: save.op, slot: s.free(), filled: true, copied: make(chan struct{}), bad: errCopy}
+	p := &protection{store: s, op: op, slot: s.free(), filled: true, copied: make(chan struct{}), bad: errCopy}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
 	own := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
@@ -117,7 +122,8 @@ func (p *protection) fill() (err error) {
 	if o.Key.Version < oldest {
 		return fmt.Errorf("checkpoint: version %d, expected at least %d", o.Key.Version, oldest)
 	}
-	p.newOnce, p.once = s.once != s.hasOnce || !s.isOwn(s.base), s.once
+	o.once = s.once
+	p.newOnce = !s.isOwn(s.base) || s.base.once != o.once
 	if p.newOnce {
 		o.blobs[once] = new(blob)
 		o.blobs[once].data, err = newBlob(nil, s.comm.Rank(), s.of(once))

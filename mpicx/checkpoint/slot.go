@@ -14,14 +14,12 @@ type blob struct {
 	chunk  int // length of a chunk and of a shard
 }
 
-func (b *blob) bytes() (n int64) {
-	if b != nil {
-		n = int64(cap(b.data))
-		for _, s := range b.shards {
-			n += int64(cap(s))
-		}
+func (b *blob) bytes() int64 {
+	n := cap(b.data)
+	for _, s := range b.shards {
+		n += cap(s)
 	}
-	return n
+	return int64(n)
 }
 
 // lend returns a blob of the same data. Neither blob may be written to while both are in use.
@@ -60,7 +58,7 @@ type holding struct {
 func (h *holding) group() group { return group{h.Members, scheme{h.K, h.M}} }
 
 // isLike says whether o is of the same version and layout.
-func (h *holding) isLike(o holding) bool { return o.Key == h.Key && o.Stamp == h.Stamp }
+func (h *holding) isLike(o *holding) bool { return o.Key == h.Key && o.Stamp == h.Stamp }
 
 // mine returns this rank's own part, or -1.
 func (h *holding) mine() int { return h.Held[h.Pos][0] }
@@ -70,6 +68,7 @@ func (h *holding) mine() int { return h.Held[h.Pos][0] }
 type slot struct {
 	holding
 	blobs [2]*blob
+	once  int // how many Once variables it has; -1: unknown
 	// good says that the slot has the data of its version, whether the version counts or not.
 	good bool
 	// lent says that another slot shares the data.
@@ -80,15 +79,6 @@ const (
 	once = iota
 	changing
 )
-
-// describe returns the holding of the slot, for other ranks.
-func (s *slot) describe() holding {
-	h := s.holding
-	for i, b := range s.blobs {
-		h.Chunk[i] = b.chunk
-	}
-	return h
-}
 
 // shard returns shard i of a stripe, which this rank has.
 func (s *slot) shard(which, stripe, i int) []byte {

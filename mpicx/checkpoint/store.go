@@ -41,10 +41,9 @@ type Store struct {
 	// Until it is done, its goroutine owns the fields below.
 	pending *future.Future[struct{}]
 
-	hasOnce int // how many Once variables base has
-	slots   []*slot
-	base    *slot      // the newest version that all ranks have, and know that all have; nil: none
-	lost    *LostError // nil: nothing was lost when the store was opened
+	slots []*slot
+	base  *slot      // the newest version that all ranks have, and know that all have; nil: none
+	lost  *LostError // nil: nothing was lost when the store was opened
 	// unsure is the error that has ended the last Save here, perhaps not at other ranks. Until the
 	// next agreement, base is only what this rank knows.
 	unsure error
@@ -79,8 +78,7 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	for _, opt := range opts {
 		opt(x)
 	}
-	old := slices.IndexFunc(s.vars, func(x *variable) bool { return x.name == name })
-	if x.once && (old < 0 || !s.vars[old].once) {
+	if x.once && !slices.ContainsFunc(s.vars, func(old *variable) bool { return old.name == name && old.once }) {
 		s.once++
 	}
 	s.vars = append(slices.DeleteFunc(s.vars, func(x *variable) bool { return x.name == name }), x)
@@ -98,13 +96,8 @@ func (s *Store) of(which int) []*variable {
 	return slices.DeleteFunc(slices.Clone(s.vars), func(x *variable) bool { return x.once != (which == once) })
 }
 
-// settle waits until the pending operation has ended. It does not take errors that the program is
-// to be told of: the next operation reports them.
-func (s *Store) settle(ctx context.Context) error {
-	return await(ctx, s.pending)
-}
-
-// await waits until f is done, however it ends.
+// await waits until f is done, however it ends. It does not take errors that the program is to be
+// told of: the next operation reports them.
 func await(ctx context.Context, f *future.Future[struct{}]) error {
 	select {
 	case <-f.Done():
@@ -119,43 +112,34 @@ func await(ctx context.Context, f *future.Future[struct{}]) error {
 	}
 }
 
-// A turn is a Background that has its place in the order of the store's collective operations.
+// A turn is a Background that has its place in the order of the store's collective operations. A
+// method takes its turns first. No matter how the call ends at one rank, the rank's next call then
+// matches the next calls of the others.
 type turn struct {
-	op   hook.Background
+	op   hook.Background // nil: it was refused, and f has the error
 	f    *future.Future[struct{}]
 	used bool
 }
 
-// turns are the turns of one call of a method. The method takes them all first. No matter how the
-// call ends at one rank, the rank's next call then matches the next calls of the others.
-type turns []*turn
-
-// take takes a turn for each number of exchanges. If it is refused, the future has the error.
-func (s *Store) take(name string, exchanges ...int) (turns, *future.Future[struct{}]) {
-	var all turns
-	for _, n := range exchanges {
-		op, f := hook.Of(s.comm).Begin(name, n)
-		if op == nil {
-			all.pass()
-			return nil, f
-		}
-		all = append(all, &turn{op: op, f: f})
-	}
-	return all, nil
+// take takes a turn with a number of exchanges.
+func (s *Store) take(name string, exchanges int) *turn {
+	op, f := hook.Of(s.comm).Begin(name, exchanges)
+	return &turn{op: op, f: f}
 }
 
-// pass gives up the turns that were not used.
-func (all turns) pass() {
-	for _, t := range all {
-		if !t.used {
-			t.op.End(nil)
-		}
+// pass gives up the turn if it was not used.
+func (t *turn) pass() {
+	if t.op != nil && !t.used {
+		t.op.End(nil)
 	}
 }
 
 // gather returns each rank's contribution. If it is ended by an error of the communicator, the
 // program is told of that by told.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
+	if t.op == nil {
+		return nil, t.f.Wait(ctx)
+	}
 	mine, err := element.Encode(v)
 	if err != nil {
 		panic(err) // the types of contributions are ours
@@ -188,14 +172,12 @@ func (t *turn) told(ctx context.Context, err error) error {
 	return cmp.Or(t.f.Wait(ctx), err)
 }
 
-// meet is a gather with its own turn.
-func meet[T any](ctx context.Context, s *Store, name string, v T) ([]T, error) {
-	all, f := s.take(name, 1)
-	if f != nil {
-		return nil, f.Wait(ctx)
-	}
-	got, err := gather(ctx, all[0], v)
-	return got, all[0].told(ctx, err)
+// meet is a gather with its own turn, which throws its error.
+func meet[T any](ctx context.Context, s *Store, name string, v T) []T {
+	t := s.take(name, 1)
+	all, err := gather(ctx, t, v)
+	mpicx.Throw(t.told(ctx, err))
+	return all
 }
 
 // learn takes over what other ranks know. The next stamp is then the same at all.
@@ -230,10 +212,14 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 
 // describe returns the holdings of the slots that are whole. With parts, it returns those of all
 // slots that have the data of their versions.
-func (s *Store) describe(parts bool) (all []holding) {
+func (s *Store) describe(parts bool) (all []*holding) {
 	for _, o := range s.slots {
 		if o.Whole || parts && o.good {
-			all = append(all, o.describe())
+			h := o.holding
+			for i, b := range o.blobs {
+				h.Chunk[i] = b.chunk
+			}
+			all = append(all, &h)
 		}
 	}
 	return all
@@ -245,7 +231,7 @@ func (s *Store) Close(ctx context.Context) error {
 	if s == nil {
 		return nilStore("Close")
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := await(ctx, s.pending); err != nil {
 		return err
 	}
 	return s.comm.Close(ctx)

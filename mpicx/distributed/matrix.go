@@ -48,30 +48,21 @@ type neighbour struct {
 // each rank any number of them. The rows come to where the entries are divided
 // most evenly ([sparse.Partition]); rows in no block are empty, entries at the same
 // place are added up. It is collective: if it may fail, call it inside Try.
-func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (*Matrix, error) {
+func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (m *Matrix, err error) {
 	for _, b := range blocks {
 		if b.First < 0 || b.First+b.Rows > n || b.Cols != n {
 			return nil, fmt.Errorf("distributed: a block of %d rows from %d on and %d columns, expected it inside %d x %d", b.Rows, b.First, b.Cols, n, n)
 		}
 	}
-	offsets, err := balance(ctx, comm, n, blocks)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := assemble(ctx, comm, offsets, entriesOf(blocks...))
-	if err != nil {
-		return nil, err
-	}
-	rows, err := rowsOf(entries, offsets, comm.Rank())
-	if err != nil {
-		return nil, err
-	}
-	return newMatrix(ctx, comm, offsets, rows)
+	defer future.Catch(&err)
+	offsets := balance(ctx, comm, n, blocks)
+	entries := assemble(ctx, comm, offsets, entriesOf(blocks...))
+	return newMatrix(ctx, comm, offsets, rowsOf(entries, offsets, comm.Rank())), nil
 }
 
 // newMatrix returns the matrix of which each rank gives its rows. It tells the owners of ghosts
 // which ranks need them.
-func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) (*Matrix, error) {
+func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *sparse.CSR) *Matrix {
 	size, first := comm.Size(), offsets[comm.Rank()]
 	m := &Matrix{Offsets: offsets, comm: comm, local: localize(rows, first)}
 	m.ghosts = make([]float64, len(m.local.ghosts))
@@ -80,13 +71,9 @@ func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *spars
 	for _, col := range m.local.ghosts {
 		needed[owner(offsets, col)]++
 	}
-	if err := mpicx.Alltoall(comm, needed, asked).Wait(ctx); err != nil {
-		return nil, err
-	}
+	mpicx.Alltoall(comm, needed, asked).MustWait(ctx)
 	send := make([]int32, sum(asked))
-	if err := mpicx.Alltoallv(comm, m.local.ghosts, needed, send, asked).Wait(ctx); err != nil {
-		return nil, err
-	}
+	mpicx.Alltoallv(comm, m.local.ghosts, needed, send, asked).MustWait(ctx)
 	for k := range send {
 		send[k] -= int32(first)
 	}
@@ -99,7 +86,7 @@ func newMatrix(ctx context.Context, comm *mpicx.Comm, offsets []int, rows *spars
 		}
 	}
 	m.pending = make([]future.Waiter, 0, 2*len(m.neighbours))
-	return m, nil
+	return m
 }
 
 func sum(counts []int) (total int) {
@@ -179,30 +166,21 @@ func (m *Matrix) Norm(ctx context.Context) (float64, error) {
 }
 
 // Symmetric says whether the matrix equals its transpose. It is collective.
-func (m *Matrix) Symmetric(ctx context.Context) (bool, error) {
+func (m *Matrix) Symmetric(ctx context.Context) (symmetric bool, err error) {
+	defer future.Catch(&err)
 	rows := m.Block()
-	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
-		for t, err := range entriesOf(rows) {
-			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}, err) {
+	entries := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet) bool) {
+		for t := range entriesOf(rows) {
+			if !yield(sparse.Triplet{Row: t.Col, Col: t.Row, Val: t.Val}) {
 				return
 			}
 		}
 	})
-	if err != nil {
-		return false, err
+	transposed := rowsOf(entries, m.Offsets, m.comm.Rank())
+	same, all := []bool{true}, make([]bool, 1)
+	for t := range entriesOf(Block{0, rows.CSR}) { // the other triangle is checked at the ranks that have it
+		same[0] = same[0] && transposed.At(int(t.Row), int(t.Col)) == t.Val
 	}
-	transposed, err := rowsOf(entries, m.Offsets, m.comm.Rank())
-	if err != nil {
-		return false, err
-	}
-	same := true
-	for i := range rows.Rows {
-		cols, vals := rows.Row(i)
-		for k, j := range cols { // the other triangle is checked at the ranks that have it
-			same = same && transposed.At(i, int(j)) == vals[k]
-		}
-	}
-	all := make([]bool, 1)
-	err = mpicx.Allreduce(m.comm, []bool{same}, all, mpicx.LAnd).Wait(ctx)
-	return all[0], err
+	mpicx.Allreduce(m.comm, same, all, mpicx.LAnd).MustWait(ctx)
+	return all[0], nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -27,23 +28,29 @@ func ReadFile(ctx context.Context, comm *mpicx.Comm, name string) (*Matrix, erro
 
 // Read is ReadFile from a reader, which counts at rank 0 only. The name stands in
 // errors only.
-func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (*Matrix, error) {
+func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (m *Matrix, err error) {
+	defer future.Catch(&err)
 	text := entriesOf() // at rank 0: those of the file
-	head := make([]int, 2)
+	head := make([]int, 1)
 	if comm.Rank() == 0 {
 		s, err := sparse.NewScanner(r, name)
 		if err != nil {
 			return nil, err
 		}
-		text = s.Entries()
-		head[0], head[1] = s.Rows, s.Cols
 		if s.Rows != s.Cols {
 			return nil, fmt.Errorf("%s: %d x %d, expected a square matrix", name, s.Rows, s.Cols)
 		}
+		head[0] = s.Rows
+		text = func(yield func(sparse.Triplet) bool) {
+			for t, err := range s.Entries() {
+				mpicx.Throw(err)
+				if !yield(t) {
+					return
+				}
+			}
+		}
 	}
-	if err := mpicx.Bcast(comm, head, 0).Wait(ctx); err != nil {
-		return nil, err
-	}
+	mpicx.Bcast(comm, head, 0).MustWait(ctx)
 	// At first each rank gets the same number of rows. The number of entries is not known before
 	// the end.
 	n, size := head[0], comm.Size()
@@ -51,17 +58,9 @@ func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (*Mat
 	for q := range offsets {
 		offsets[q] = int(int64(n) * int64(q) / int64(size))
 	}
-	entries, err := assemble(ctx, comm, offsets, text)
-	if err != nil {
-		return nil, err
-	}
+	entries := assemble(ctx, comm, offsets, text)
 	lo := offsets[comm.Rank()]
-	rows, err := rowsOf(entries, offsets, comm.Rank())
-	if err != nil {
-		return nil, err
-	}
-	if err := rows.CheckSums(lo, name); err != nil {
-		return nil, err
-	}
+	rows := rowsOf(entries, offsets, comm.Rank())
+	mpicx.Throw(rows.CheckSums(lo, name))
 	return New(ctx, comm, n, Block{lo, rows})
 }

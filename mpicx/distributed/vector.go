@@ -3,7 +3,9 @@ package distributed
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
@@ -17,28 +19,23 @@ type Part struct {
 // between them in parts, each rank any number of them, and which elements are in no
 // part: they are 0. It is collective: if it may fail, call it inside Try.
 func (m *Matrix) Vector(ctx context.Context, parts ...Part) (x []float64, missing []bool, err error) {
-	n := m.Offsets[len(m.Offsets)-1]
+	n := m.Size()
 	for _, p := range parts {
 		if p.First < 0 || p.First > n-len(p.Values) {
 			return nil, nil, fmt.Errorf("distributed: a part of %d elements from %d on, expected it inside the %d of the vector", len(p.Values), p.First, n)
 		}
 	}
-	entries, err := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet, error) bool) {
+	defer future.Catch(&err)
+	entries := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet) bool) {
 		for _, p := range parts {
 			for i, v := range p.Values {
-				if !yield(sparse.Triplet{Row: int32(p.First + i), Val: v}, nil) {
+				if !yield(sparse.Triplet{Row: int32(p.First + i), Val: v}) {
 					return
 				}
 			}
 		}
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	x, missing = make([]float64, m.Rows()), make([]bool, m.Rows())
-	for i := range missing {
-		missing[i] = true
-	}
+	x, missing = make([]float64, m.Rows()), slices.Repeat([]bool{true}, m.Rows())
 	for _, e := range entries {
 		i := int(e.Row) - m.First()
 		x[i], missing[i] = e.Val, false

@@ -33,7 +33,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	s := &State{X: x, R: r, P: p, method: "bicgstab", opt: opt, normB: normB}
 	s.save = func(_ context.Context, to *Snapshot) { to.store(x, []float64{rho, rr, shadow2}, r, p, shadow) }
 	pp, normA2 := dot(p, p), 0.0 // this rank's part of p·p, and a lower bound of ‖A·M⁻¹‖²
-	_ = s.residual(math.Sqrt(rr))
+	s.residual(math.Sqrt(rr))
 	for s.continues() {
 		phat := sys.precondition(ctx, phatBuf, p)
 		sys.A.Apply(ctx, v, phat)
@@ -78,11 +78,9 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 			}
 		}
 
-		if err := s.iterated(ctx, math.Sqrt(rr)); err != nil {
-			return s.end(err)
-		}
+		s.iterated(ctx, math.Sqrt(rr))
 	}
-	return s.end(nil)
+	return s.end()
 }
 
 // step adds alpha·phat + omega·shat to x, subtracts omega·t from r, and returns this

@@ -30,20 +30,21 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 		to.store(c.xNow, nil)
 	}
 	for {
-		if err := s.residual(c.begin(ctx)); err != nil || !s.continues() { // the recursion's never grows
-			return s.end(err)
+		s.residual(c.begin(ctx)) // the recursion's never grows
+		if !s.continues() {
+			return s.end()
 		}
-		for more := true; more; {
+		for more := true; more && s.continues(); {
 			var rest float64
 			if rest, more = c.extend(ctx); rest < 0 { // the iterate is that of the vectors before
 				c.current(ctx, x, nil)
 				return s.broken("the last pivot", c.pivot, "another: the matrix is singular, or the preconditioner")
 			}
 			s.P = c.v[c.j]
-			if err := s.iterated(ctx, rest); err != nil {
-				return s.end(err)
-			}
-			more = more && s.continues()
+			s.iterated(ctx, rest)
+		}
+		if s.err != nil {
+			return s.end()
 		}
 		c.current(ctx, x, nil)
 	}

@@ -80,46 +80,45 @@ type State struct {
 	normB   float64
 	norm    float64                                   // of the residual
 	limit   float64                                   // the residual at which the method gives up
+	err     error                                     // why it ends; nil: it does not, or has converged
 	current func(ctx context.Context, x, r []float64) // nil: they are X and R
 	save    func(ctx context.Context, to *Snapshot)
 }
 
-// residual notes the norm of a residual. It returns an error if it has grown too much since the
-// first: the method diverges.
-func (s *State) residual(norm float64) error {
+// residual notes the norm of a residual. The method diverges if it has grown too much since the
+// first.
+func (s *State) residual(norm float64) {
 	s.norm, s.Residual = norm, relative(norm, s.normB)
 	if s.Iter == 0 {
 		s.limit = cmp.Or(s.opt.Divergence, 1e5) * s.Residual
 	} else if s.Residual > s.limit {
-		return &BreakdownError{s.method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", s.limit)}
+		s.err = &BreakdownError{s.method, s.Iter, "the residual", s.Residual, fmt.Sprintf("at most %.3g: it diverges", s.limit)}
 	}
-	return nil
 }
 
-// iterated ends an iteration, after which the residual has the given norm. It returns an error if
-// the observer does, or if the method diverges.
-func (s *State) iterated(ctx context.Context, norm float64) error {
+// iterated ends an iteration, after which the residual has the given norm.
+func (s *State) iterated(ctx context.Context, norm float64) {
 	s.Iter++
-	diverged := s.residual(norm)
+	s.residual(norm)
 	if s.opt.Observe != nil {
-		if err := s.opt.Observe(ctx, s); err != nil {
-			return err
-		}
+		s.err = cmp.Or(s.opt.Observe(ctx, s), s.err)
 	}
-	return diverged
 }
+
+func (s *State) converged() bool { return s.norm <= s.opt.Tol*s.normB }
 
 // continues says whether there is another iteration.
-func (s *State) continues() bool { return !(s.norm <= s.opt.Tol*s.normB) && s.Iter < s.opt.MaxIter }
+func (s *State) continues() bool { return s.err == nil && !s.converged() && s.Iter < s.opt.MaxIter }
 
-// end returns the result of a method that ends with err.
-func (s *State) end(err error) (Result, error) {
-	return Result{s.Iter, s.Residual, err == nil && s.norm <= s.opt.Tol*s.normB}, err
+// end returns the result of a method that has ended.
+func (s *State) end() (Result, error) {
+	return Result{s.Iter, s.Residual, s.err == nil && s.converged()}, s.err
 }
 
 // broken returns the result of a method that can't continue.
 func (s *State) broken(quantity string, value float64, expected string) (Result, error) {
-	return s.end(&BreakdownError{s.method, s.Iter + 1, quantity, value, expected})
+	s.err = &BreakdownError{s.method, s.Iter + 1, quantity, value, expected}
+	return s.end()
 }
 
 // Current stores the iterate in x, and the recursion's residual

@@ -20,14 +20,11 @@ var calls = history{of: make(map[string][][]Process)}
 func (h *history) next(t *testing.T) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, seen := h.of[t.Name()]; !seen {
-		h.of[t.Name()] = nil
-		t.Cleanup(func() { // for the next run of the test, with -count
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			delete(h.of, t.Name())
-		})
-	}
+	t.Cleanup(func() { // for the next run of the test, with -count
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.of, t.Name())
+	})
 	return len(h.of[t.Name()])
 }
 

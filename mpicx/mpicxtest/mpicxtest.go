@@ -127,15 +127,12 @@ func (b *bubble) run(t *testing.T, fn func(context.Context, *mpicx.Comm) error, 
 		// world. If living ranks wait for something other than mpicx, the bubble ends with a
 		// panic that shows their stacks.
 		cancel(errDeadlock)
-		for _, release := range []func(){func() {}, b.abort} {
-			release()
-			select {
-			case <-done: //nolint:errcheck // the report says more
-				return
-			case <-time.After(idle):
-			}
+		b.abort()
+		select {
+		case <-done: //nolint:errcheck // the report says more
+		case <-time.After(idle):
+			b.abandoned = b.onlyDeadRemain()
 		}
-		b.abandoned = b.onlyDeadRemain()
 		return
 	}
 }

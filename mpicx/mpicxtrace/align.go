@@ -22,40 +22,35 @@ func meetingsOf(j job, number int) (all []*meeting) {
 		round           uint64
 	}
 	by := make(map[key]*meeting)
-	for _, f := range j.files {
-		for _, l := range f.Lines {
-			if l.Run != number {
+	for f, l := range j.lines(number) {
+		t := f.Clock.UnixNano() + l.T
+		k, begins := key{l.Op, l.Comm, l.Epoch, l.Round}, false
+		switch l.Kind {
+		case observe.Join:
+			k, begins = key{"round", l.Comm, "", l.Round}, true
+		case observe.Verdict:
+			k = key{"round", l.Comm, "", l.Round}
+		case observe.Repair:
+			begins = true
+		case observe.Agree, observe.Shrink, observe.Replace:
+			if l.Op == "" { // the line of a spare, which did not begin it
 				continue
 			}
-			t := f.Clock.UnixNano() + l.T
-			k, begins := key{l.Op, l.Comm, l.Epoch, l.Round}, false
-			switch l.Kind {
-			case observe.Join:
-				k, begins = key{"round", l.Comm, "", l.Round}, true
-			case observe.Verdict:
-				k = key{"round", l.Comm, "", l.Round}
-			case observe.Repair:
-				begins = true
-			case observe.Agree, observe.Shrink, observe.Replace:
-				if l.Op == "" { // the line of a spare, which did not begin it
-					continue
-				}
-			default:
-				continue
+		default:
+			continue
+		}
+		m := by[k]
+		if m == nil {
+			m = &meeting{make(map[string]int64), make(map[string]int64)}
+			by[k] = m
+			all = append(all, m)
+		}
+		if begins {
+			if old, known := m.lastBegin[f.Machine]; !known || t > old {
+				m.lastBegin[f.Machine] = t
 			}
-			m := by[k]
-			if m == nil {
-				m = &meeting{make(map[string]int64), make(map[string]int64)}
-				by[k] = m
-				all = append(all, m)
-			}
-			if begins {
-				if old, known := m.lastBegin[f.Machine]; !known || t > old {
-					m.lastBegin[f.Machine] = t
-				}
-			} else if old, known := m.firstEnd[f.Machine]; !known || t < old {
-				m.firstEnd[f.Machine] = t
-			}
+		} else if old, known := m.firstEnd[f.Machine]; !known || t < old {
+			m.firstEnd[f.Machine] = t
 		}
 	}
 	return all
@@ -68,20 +63,16 @@ const unbounded = math.MaxInt64 / 4
 // over these bounds give the range of each difference. Because d satisfies the triangle
 // inequality, the middles of the ranges of offset(i) - offset(0) satisfy all bounds together.
 func (r *run) align(j job) map[string]int64 {
-	for _, f := range j.files {
-		if !slices.Contains(r.machines, f.Machine) && slices.ContainsFunc(f.Lines, func(l observe.Event) bool { return l.Run == r.number }) {
+	for f := range j.lines(r.number) {
+		if !slices.Contains(r.machines, f.Machine) {
 			r.machines = append(r.machines, f.Machine)
 		}
 	}
 	n := len(r.machines)
 	d := make([][]int64, n)
 	for i := range d {
-		d[i] = make([]int64, n)
-		for k := range d[i] {
-			if i != k {
-				d[i][k] = unbounded
-			}
-		}
+		d[i] = slices.Repeat([]int64{unbounded}, n)
+		d[i][i] = 0
 	}
 	for _, m := range meetingsOf(j, r.number) {
 		for i, from := range r.machines {

@@ -32,40 +32,34 @@ type chromeEvent struct {
 func writeChrome(w io.Writer, r *run) error {
 	us := func(ns int64) float64 { return float64(ns) / 1e3 }
 	all := []chromeEvent{{Name: "process_name", Phase: "M", Args: map[string]any{"name": "mpicx"}}}
-	type track struct {
-		id    int
-		until int64 // when it becomes free
-	}
-	const most = 100 // goroutines of a rank
-	next := 0
-	tracks := make(map[int][]*track) // by rank
+	const most = 1000 // goroutines of a rank
+	tid := func(rank, track int) int { return 1 + rank*most + track }
+	free := make(map[int][]int64) // by rank and track: when it becomes free
 	add := func(rank int, name string) {
-		next++
+		id := tid(rank, len(free[rank]))
 		all = append(all,
-			chromeEvent{Name: "thread_name", Phase: "M", TID: next, Args: map[string]any{"name": name}},
-			chromeEvent{Name: "thread_sort_index", Phase: "M", TID: next, Args: map[string]any{"sort_index": rank*most + len(tracks[rank])}})
-		tracks[rank] = append(tracks[rank], &track{id: next})
+			chromeEvent{Name: "thread_name", Phase: "M", TID: id, Args: map[string]any{"name": name}},
+			chromeEvent{Name: "thread_sort_index", Phase: "M", TID: id, Args: map[string]any{"sort_index": id}})
+		free[rank] = append(free[rank], 0)
 	}
 	for _, k := range r.ranks {
 		add(k.id, k.String())
 	}
 	for _, o := range r.operations {
-		i := slices.IndexFunc(tracks[o.rank], func(t *track) bool { return t.until <= o.begin })
+		i := slices.IndexFunc(free[o.rank], func(at int64) bool { return at <= o.begin })
 		if i < 0 {
-			i = len(tracks[o.rank])
+			i = len(free[o.rank])
 			add(o.rank, fmt.Sprintf("rank %d, goroutine %d", o.rank, i+1))
 		}
-		on := tracks[o.rank][i]
-		on.until = o.end
-		dur := us(o.end - o.begin)
-		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: &dur, TID: on.id}
+		free[o.rank][i] = o.end
+		e := chromeEvent{Name: o.name, Cat: "operation", Phase: "X", TS: us(o.begin), Dur: new(us(o.end - o.begin)), TID: tid(o.rank, i)}
 		if o.open {
 			e.Args = map[string]any{"end": "none: the rank's process has ended in it"}
 		}
 		all = append(all, e)
 	}
 	instant := func(name string, at int64, rank int, args map[string]any) {
-		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(at), TID: tracks[rank][0].id, Scope: "t", Args: args})
+		all = append(all, chromeEvent{Name: name, Cat: "error", Phase: "i", TS: us(at), TID: tid(rank, 0), Scope: "t", Args: args})
 	}
 	for _, e := range r.events {
 		args := map[string]any{"rank": e.Rank}
@@ -94,8 +88,8 @@ func writeChrome(w io.Writer, r *run) error {
 		for _, a := range t.arrows() {
 			id++
 			all = append(all,
-				chromeEvent{Name: "notice", Cat: "error", Phase: "s", TS: us(a[0].at), TID: tracks[a[0].Rank][0].id, ID: strconv.Itoa(id)},
-				chromeEvent{Name: "notice", Cat: "error", Phase: "f", Bind: "e", TS: us(a[1].at), TID: tracks[a[1].Rank][0].id, ID: strconv.Itoa(id)})
+				chromeEvent{Name: "notice", Cat: "error", Phase: "s", TS: us(a[0].at), TID: tid(a[0].Rank, 0), ID: strconv.Itoa(id)},
+				chromeEvent{Name: "notice", Cat: "error", Phase: "f", Bind: "e", TS: us(a[1].at), TID: tid(a[1].Rank, 0), ID: strconv.Itoa(id)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b chromeEvent) int { return cmp.Compare(a.TS, b.TS) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -60,17 +61,15 @@ func trace(args []string, stdout, stderr io.Writer) int {
 	if len(jobs) == 0 {
 		return failed(fmt.Errorf("the files in %s have no events: no rank has begun", fs.Arg(0)))
 	}
-	if o.job < 0 || o.job > len(jobs) {
+	if o.job = cmp.Or(o.job, len(jobs)); o.job < 1 || o.job > len(jobs) {
 		return usage("-job %d, expected 1 to %d", o.job, len(jobs))
 	}
-	if o.job == 0 {
-		o.job = len(jobs)
-	}
-	r, err := choose(jobs[o.job-1], o.run)
+	job := jobs[o.job-1]
+	r, err := choose(job, o.run)
 	if err != nil {
 		return usage("%v", err)
 	}
-	if runs := jobs[o.job-1].runs; len(jobs) > 1 || len(runs) > 1 {
+	if runs := job.runs; len(jobs) > 1 || len(runs) > 1 {
 		fmt.Fprintf(stdout, "job %d of %d, run %d of %d: ", o.job, len(jobs), r.number, runs[len(runs)-1])
 	}
 	if err := writeText(stdout, r); err != nil {
@@ -99,23 +98,18 @@ func trace(args []string, stdout, stderr io.Writer) int {
 // choose merges a run of a job. Number 0 means the last run with an error or, if there is none,
 // the last run.
 func choose(j job, number int) (*run, error) {
-	var r *run
-	for i := len(j.runs) - 1; i >= 0; i-- {
-		if number != 0 && j.runs[i] != number {
-			continue
+	if number != 0 {
+		if !slices.Contains(j.runs, number) {
+			return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
 		}
-		next := merge(j, j.runs[i])
-		if number != 0 || len(next.incidents()) > 0 {
-			return next, nil
-		}
-		if r == nil {
-			r = next
+		return merge(j, number), nil
+	}
+	for _, n := range slices.Backward(j.runs) {
+		if r := merge(j, n); len(r.incidents()) > 0 {
+			return r, nil
 		}
 	}
-	if r == nil {
-		return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
-	}
-	return r, nil
+	return merge(j, j.runs[len(j.runs)-1]), nil
 }
 
 func write(name string, do func(io.Writer) error) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -15,6 +16,19 @@ import (
 type job struct {
 	files []observe.File
 	runs  []int // numbers of the runs, ascending
+}
+
+// lines returns the lines of a run, with the files in which they are.
+func (j job) lines(run int) iter.Seq2[*observe.File, observe.Event] {
+	return func(yield func(*observe.File, observe.Event) bool) {
+		for i := range j.files {
+			for _, l := range j.files[i].Lines {
+				if l.Run == run && !yield(&j.files[i], l) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // jobsOf returns the jobs, in the order in which they began. If the launcher has not named
@@ -36,16 +50,14 @@ func jobsOf(files []observe.File) (jobs []job) {
 		for _, rank := range first {
 			begun[f.Job][rank] = true
 		}
-		jobs[n].files = append(jobs[n].files, f)
-	}
-	for i, j := range jobs {
-		runs := make(map[int]bool)
-		for _, f := range j.files {
-			for _, l := range f.Lines {
-				runs[l.Run] = true
+		j := &jobs[n]
+		j.files = append(j.files, f)
+		for _, l := range f.Lines {
+			if !slices.Contains(j.runs, l.Run) {
+				j.runs = append(j.runs, l.Run)
 			}
 		}
-		jobs[i].runs = slices.Sorted(maps.Keys(runs))
+		slices.Sort(j.runs)
 	}
 	return jobs
 }
@@ -81,6 +93,7 @@ type rank struct {
 	rescue string // "spare" or "fresh rank"; "": neither
 	as     int    // rank in the newest communicator, if it is a spare or fresh, and was taken; else -1
 	begin  int64  // when it began
+	last   int64  // when it had its last event
 	ended  bool   // its program has ended; it may then count as dead, but has not died
 }
 
@@ -112,19 +125,12 @@ func merge(j job, number int) *run {
 	r := &run{number: number}
 	offsets := r.align(j)
 	first := int64(math.MaxInt64)
-	at := func(f observe.File, l observe.Event) int64 {
+	at := func(f *observe.File, l observe.Event) int64 {
 		return f.Clock.UnixNano() + offsets[f.Machine] + l.T
 	}
-	each := func(do func(f observe.File, l observe.Event)) {
-		for _, f := range j.files {
-			for _, l := range f.Lines {
-				if l.Run == number {
-					do(f, l)
-				}
-			}
-		}
+	for f, l := range j.lines(number) {
+		first = min(first, at(f, l)-l.For)
 	}
-	each(func(f observe.File, l observe.Event) { first = min(first, at(f, l)-l.For) })
 	r.begin = time.Unix(0, first)
 	ranks := make(map[int]*rank)
 	type id struct {
@@ -132,45 +138,46 @@ func merge(j job, number int) *run {
 		wait int64
 	}
 	open := make(map[id]operation)
-	ends := make(map[int]int64)
-	each(func(f observe.File, l observe.Event) {
+	for f, l := range j.lines(number) {
 		t := at(f, l) - first
-		if ranks[l.Rank] == nil {
-			ranks[l.Rank] = &rank{id: l.Rank, as: -1}
+		k := ranks[l.Rank]
+		if k == nil {
+			k = &rank{id: l.Rank, as: -1}
+			ranks[l.Rank] = k
 		}
-		ends[l.Rank] = max(ends[l.Rank], t)
+		k.last = max(k.last, t)
 		switch l.Kind {
 		case observe.Wait:
 			open[id{f.Name, l.ID}] = operation{l.Rank, l.Op, t, 0, true}
-			return
+			continue
 		case observe.Waited:
 			delete(open, id{f.Name, l.ID})
 			r.operations = append(r.operations, operation{l.Rank, l.Op, t - l.For, t, false})
-			return
+			continue
 		case observe.Start:
-			ranks[l.Rank].begin = t
+			k.begin = t
 			switch {
 			case l.Spare:
-				ranks[l.Rank].rescue = "spare"
+				k.rescue = "spare"
 			case l.Fresh:
-				ranks[l.Rank].rescue = fresh
+				k.rescue = fresh
 			}
 		case observe.Replace:
-			ranks[l.Rank].as = *l.As
+			k.as = *l.As
 		case observe.End:
-			ranks[l.Rank].ended = true
+			k.ended = true
 		case observe.Repair:
-			return
+			continue
 		}
 		r.events = append(r.events, event{Event: l, at: t})
-	})
+	}
 	slices.SortStableFunc(r.events, byTime)
 	for _, o := range open { // of a rank that was killed
-		o.end = ends[o.rank]
+		o.end = ranks[o.rank].last
 		r.operations = append(r.operations, o)
 	}
 	r.ranks = slices.SortedFunc(maps.Values(ranks), func(a, b *rank) int { return cmp.Compare(a.id, b.id) })
-	r.tidy(ends)
+	r.tidy()
 	slices.SortStableFunc(r.events, byTime)
 	died := make(map[int]int64)
 	for _, e := range r.events {
@@ -179,8 +186,8 @@ func merge(j job, number int) *run {
 		}
 	}
 	for i := range r.operations {
-		if at, known := died[r.operations[i].rank]; known { // other goroutines may have been blocked
-			o := &r.operations[i]
+		o := &r.operations[i]
+		if at, known := died[o.rank]; known { // other goroutines may have been blocked
 			o.begin, o.end = min(o.begin, at), min(o.end, at)
 		}
 	}
@@ -195,7 +202,7 @@ func byTime(a, b event) int { return cmp.Compare(a.at, b.at) }
 // tidy adds the deaths of ranks that could not record them, with the time of the last event
 // that they recorded. It removes events that say nothing new: the second news of a death, the
 // death of a rank whose program has ended, and a rank's notice to itself after its own fault.
-func (r *run) tidy(ends map[int]int64) {
+func (r *run) tidy() {
 	said, dead := make(map[int]bool), make(map[int]bool)
 	for _, e := range r.events {
 		switch e.Kind {
@@ -226,9 +233,9 @@ func (r *run) tidy(ends map[int]int64) {
 		}
 		return false
 	})
-	for _, rk := range r.ranks {
-		if end, wrote := ends[rk.id]; wrote && dead[rk.id] && !said[rk.id] {
-			r.events = append(r.events, event{Event: observe.Event{Kind: observe.Dies, Rank: rk.id, Text: "killed; this is its last event"}, at: end})
+	for _, k := range r.ranks {
+		if dead[k.id] && !said[k.id] {
+			r.events = append(r.events, event{Event: observe.Event{Kind: observe.Dies, Rank: k.id, Text: "killed; this is its last event"}, at: k.last})
 		}
 	}
 }

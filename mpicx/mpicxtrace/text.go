@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -56,13 +57,14 @@ func plural(n int, what string) string {
 // summary returns the incident in one line.
 func (t *incident) summary() string {
 	var dead, faulty []int
-	died, how := false, "" // only a repair after a death says how the others continue
+	var death *event // the first that a rank was told of
+	how := ""
 	for _, e := range t.events {
 		switch e.Kind {
 		case observe.Dies:
-			dead, died = append(dead, e.Rank), true
+			dead = append(dead, e.Rank)
 		case observe.Death:
-			died = true
+			death = cmp.Or(death, &e)
 		case observe.Fault:
 			if !e.follows && !slices.Contains(faulty, e.Rank) { // on several communicators
 				faulty = append(faulty, e.Rank)
@@ -76,8 +78,8 @@ func (t *incident) summary() string {
 			how = ", and the others continue"
 		}
 	}
-	if !died {
-		how = ""
+	if len(dead) == 0 && death == nil {
+		how = "" // only a repair after a death says how the others continue
 	}
 	slices.Sort(dead)
 	slices.Sort(faulty)
@@ -88,17 +90,15 @@ func (t *incident) summary() string {
 	if len(faulty) > 0 {
 		parts = append(parts, diagnosis.Name(faulty)+verb(faulty, " raises an error", " raise errors"))
 	}
-	if len(parts) == 0 {
-		for _, e := range t.events {
-			if e.Kind == observe.Death && t.run.ended(*e.By) {
-				return fmt.Sprintf("rank %d has ended and another rank needs it%s", *e.By, how)
-			} else if e.Kind == observe.Death {
-				return fmt.Sprintf("rank %d has died%s", *e.By, how)
-			}
-		}
+	switch {
+	case len(parts) > 0:
+		return strings.Join(parts, ", ") + how
+	case death == nil:
 		return fmt.Sprintf("%s at rank %d", t.events[0].Kind, t.events[0].Rank)
+	case t.run.ended(*death.By):
+		return fmt.Sprintf("rank %d has ended and another rank needs it%s", *death.By, how)
 	}
-	return strings.Join(parts, ", ") + how
+	return fmt.Sprintf("rank %d has died%s", *death.By, how)
 }
 
 func verb(all []int, one, more string) string {

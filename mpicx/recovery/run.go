@@ -91,14 +91,10 @@ func (r *run) meet(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	mine, all := []bool{!r.stop, r.placed, r.opened}, make([]bool, 3)
-	if err := mpicx.Allreduce(r.comm, mine, all, mpicx.LAnd).Wait(ctx); err != nil {
-		return err
-	}
+	mpicx.Allreduce(r.comm, mine, all, mpicx.LAnd).MustWait(ctx)
 	goOn, placed, opened := all[0], all[1], all[2]
 	if !placed {
-		if err := r.catchUp(ctx); err != nil {
-			return err
-		}
+		r.catchUp(ctx)
 	}
 	r.over, r.opened = !goOn || r.tried >= r.attempts, opened
 	return nil
@@ -122,11 +118,8 @@ type history struct {
 
 // catchUp tells all ranks the history of a rank that has been in Run for longest, and the place of
 // each rank.
-func (r *run) catchUp(ctx context.Context) error {
-	ranks, err := mpicx.AllgatherValue(r.comm, member{len(r.causes), r.place, r.joined}).Get(ctx)
-	if err != nil {
-		return err
-	}
+func (r *run) catchUp(ctx context.Context) {
+	ranks := mpicx.AllgatherValue(r.comm, member{len(r.causes), r.place, r.joined}).MustGet(ctx)
 	// A rescue that has no history yet knows of fewer failures than the others.
 	eldest := 0
 	for rank, it := range ranks {
@@ -138,37 +131,30 @@ func (r *run) catchUp(ctx context.Context) error {
 	if r.comm.Rank() == eldest {
 		h = history{r.tried, r.begun, encode(r.causes), r.places, r.gone}
 	}
-	h, err = mpicx.BcastValue(r.comm, h, eldest).Get(ctx)
-	if err != nil {
-		return err
-	}
+	h = mpicx.BcastValue(r.comm, h, eldest).MustGet(ctx)
 	if len(r.causes) < len(h.Causes) {
 		r.causes = decode(h.Causes)
 	}
 	r.tried, r.begun, r.places, r.gone, r.replaced = h.Tried, h.Begun, h.Places, nil, nil
-	next := 0
+	places, next := make([]int, len(ranks)), 0
 	for rank, it := range ranks {
 		p := it.Place
 		if p < 0 { // the ranks are in the order of their places, so it is the next place that can be free
 			for p = next; slices.Contains(h.Gone, p); p++ {
 			}
 		}
-		for ; next < p; next++ {
-			r.gone = append(r.gone, next)
-		}
-		next = p + 1
-		if rank == r.comm.Rank() {
-			r.place = p
-		}
+		places[rank], next = p, p+1
 		if it.Joined {
 			r.replaced = append(r.replaced, rank)
 		}
 	}
-	for ; next < r.places; next++ {
-		r.gone = append(r.gone, next)
+	r.place = places[r.comm.Rank()]
+	for p := range r.places {
+		if !slices.Contains(places, p) {
+			r.gone = append(r.gone, p)
+		}
 	}
 	r.placed = true
-	return nil
 }
 
 // open opens the store on comm. A rank that has a store rejoins with its data.
@@ -188,7 +174,7 @@ func (r *run) open(ctx context.Context) (err error) {
 // close closes the store after the last attempt. The next operation reports ranks that are lost
 // afterwards.
 func (r *run) close(ctx context.Context) error {
-	if r.kept == nil || !r.opened {
+	if !r.opened {
 		return nil
 	}
 	if err := r.kept.Close(context.WithoutCancel(ctx)); !isOf(err, r.comm) {

@@ -19,33 +19,36 @@ type lines struct {
 	in   *bufio.Reader // its buffer holds maxLine bytes
 	line int           // line number of text, from 1
 	text []byte        // the line without surrounding blanks, valid until the next line is read
+	err  error         // the first error; nothing is read after it
 }
 
-// next reads the next line that is neither blank nor a comment. It returns
-// io.EOF at the end.
-func (l *lines) next() error {
-	for {
-		if err := l.readLine(); err != nil {
-			return err
-		}
+// next reads the next line that is neither blank nor a comment. It returns false at the end, and
+// after an error.
+func (l *lines) next() bool {
+	for l.readLine() {
 		if len(l.text) > 0 && l.text[0] != '%' {
-			return nil
+			return true
 		}
 	}
+	return false
 }
 
-// readLine reads the next line; of a long comment, only its beginning. It
-// returns io.EOF at the end.
-func (l *lines) readLine() error {
+// readLine reads the next line; of a long comment, only its beginning. It returns false at the
+// end, and after an error.
+func (l *lines) readLine() bool {
+	if l.err != nil {
+		return false
+	}
 	text, err := l.in.ReadSlice('\n')
 	if err == io.EOF && len(text) == 0 {
-		return io.EOF
+		return false
 	}
 	l.line++
 	l.text = bytes.TrimSpace(text)
 	if errors.Is(err, bufio.ErrBufferFull) {
 		if !bytes.HasPrefix(l.text, []byte("%")) {
-			return l.errorHere(fmt.Sprintf("a line shorter than %d bytes", maxLine))
+			l.wrong(fmt.Sprintf("a line shorter than %d bytes", maxLine))
+			return false
 		}
 		l.text = []byte("%") // no longer in the buffer
 		for errors.Is(err, bufio.ErrBufferFull) {
@@ -53,19 +56,20 @@ func (l *lines) readLine() error {
 		}
 	}
 	if err != nil && err != io.EOF { // a last line may lack its end
-		return fmt.Errorf("%s:%d: %w", l.file, l.line, err)
+		l.err = fmt.Errorf("%s:%d: %w", l.file, l.line, err)
 	}
-	return nil
+	return l.err == nil
 }
 
-func (l *lines) errorAt(line int, found, expected string) *FormatError {
-	return &FormatError{File: l.file, Line: line, Found: found, Expected: expected}
+// wrongAt notes a [*FormatError], unless there was an error before.
+func (l *lines) wrongAt(line int, found, expected string) {
+	if l.err == nil {
+		l.err = &FormatError{File: l.file, Line: line, Found: found, Expected: expected}
+	}
 }
 
-// errorHere says what is expected instead of the line.
-func (l *lines) errorHere(expected string) *FormatError {
-	return l.errorAt(l.line, quote(l.text), expected)
-}
+// wrong notes what is expected instead of the line.
+func (l *lines) wrong(expected string) { l.wrongAt(l.line, quote(l.text), expected) }
 
 // quote returns text in quotes, cut if it is long.
 func quote(text []byte) string {

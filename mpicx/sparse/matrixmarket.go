@@ -53,7 +53,7 @@ func ReadVector(name string) ([]float64, error) {
 		return nil, err
 	}
 	if s.Cols != 1 {
-		return nil, s.errorAt(s.sizeLine, fmt.Sprintf("%d columns", s.Cols), "1: a vector")
+		s.wrongAt(s.sizeLine, fmt.Sprintf("%d columns", s.Cols), "1: a vector")
 	}
 	m, err := s.matrix()
 	if err != nil {

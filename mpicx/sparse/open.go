@@ -27,7 +27,7 @@ func Open(name string) (io.ReadCloser, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, gzipError(err))
 	}
-	return &file{unzipper{z}, f}, nil
+	return &file{z, f}, nil
 }
 
 // A file reads from its Reader, and closes its Closer.
@@ -36,10 +36,8 @@ type file struct {
 	io.Closer
 }
 
-type unzipper struct{ z *gzip.Reader }
-
-func (u unzipper) Read(p []byte) (int, error) {
-	n, err := u.z.Read(p)
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
 	return n, gzipError(err)
 }
 

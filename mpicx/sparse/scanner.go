@@ -3,7 +3,7 @@ package sparse
 import (
 	"bufio"
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -23,20 +23,18 @@ type Scanner struct {
 	announced               int64 // entries in the file
 	count                   int64 // entries read
 	row, col                int   // indices of the next entry of an array
-	upper                   int   // line of the first entry above the diagonal; 0: none
-	lower                   int   // the same below
+	side, sideLine          int   // of the first entry beside the diagonal: -1 above, 1 below; and its line
 }
 
 // NewScanner reads the header. The name is used only in errors.
 func NewScanner(r io.Reader, name string) (*Scanner, error) {
 	s := &Scanner{lines: lines{file: name, in: bufio.NewReaderSize(r, maxLine)}}
-	if err := s.readBanner(); err != nil {
-		return nil, err
-	}
-	if err := s.readSize(); err != nil {
-		return nil, err
-	}
+	s.readBanner()
+	s.readSize()
 	s.Symmetric, s.row = s.symmetry == "symmetric", s.firstRow(0)
+	if s.err != nil {
+		return nil, s.err
+	}
 	return s, nil
 }
 
@@ -44,14 +42,10 @@ func NewScanner(r io.Reader, name string) (*Scanner, error) {
 // matrix it returns both triangles. An error ends the sequence.
 func (s *Scanner) Entries() iter.Seq2[Triplet, error] {
 	return func(yield func(Triplet, error) bool) {
-		for {
-			t, err := s.entry()
-			if err == io.EOF {
-				return
-			}
-			if err != nil {
-				yield(Triplet{}, err)
-				return
+		for s.next() {
+			t := s.entry()
+			if s.err != nil {
+				break
 			}
 			if t.Val == 0 && s.format == "array" {
 				continue
@@ -70,18 +64,16 @@ func (s *Scanner) Entries() iter.Seq2[Triplet, error] {
 				return
 			}
 		}
+		if s.checkCount(); s.err != nil {
+			yield(Triplet{}, s.err)
+		}
 	}
 }
 
-// entry reads the next entry. It returns io.EOF at the end.
-func (s *Scanner) entry() (Triplet, error) {
-	switch err := s.next(); {
-	case err == io.EOF:
-		return Triplet{}, s.end()
-	case err != nil:
-		return Triplet{}, err
-	case s.count == s.announced:
-		return Triplet{}, s.errorHere(fmt.Sprintf("the end of the file after the %d entries that line %d announces", s.count, s.sizeLine))
+// entry returns the entry of the line. If it notes an error, the entry does not count.
+func (s *Scanner) entry() Triplet {
+	if s.count == s.announced {
+		s.wrong(fmt.Sprintf("the end of the file after the %d entries that line %d announces", s.count, s.sizeLine))
 	}
 	s.count++
 	if s.format == "array" {
@@ -90,17 +82,16 @@ func (s *Scanner) entry() (Triplet, error) {
 	return s.coordinateEntry()
 }
 
-// end returns io.EOF, or what is wrong with the number of entries.
-func (s *Scanner) end() error {
+// checkCount notes at the end what is wrong with the number of entries.
+func (s *Scanner) checkCount() {
 	if s.count < s.announced {
-		return s.errorAt(s.line, fmt.Sprintf("the end of the file after %d entries", s.count),
+		s.wrongAt(s.line, fmt.Sprintf("the end of the file after %d entries", s.count),
 			fmt.Sprintf("the %d that line %d announces", s.announced, s.sizeLine))
 	}
 	if dim := int64(max(s.Rows, s.Cols)); dim > freeDim && dim > dimPerEntry*s.count {
-		return s.errorAt(s.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", s.Rows, s.Cols, s.count),
+		s.wrongAt(s.sizeLine, fmt.Sprintf("%d rows and %d columns, but %d entries", s.Rows, s.Cols, s.count),
 			fmt.Sprintf("up to %d of them, or up to %d for each entry", freeDim, dimPerEntry))
 	}
-	return io.EOF
 }
 
 // archive says what a file is that begins like this and that has to be unpacked before it is text;
@@ -128,49 +119,46 @@ func archive(text []byte) string {
 }
 
 // readBanner reads the first line.
-func (s *Scanner) readBanner() error {
+func (s *Scanner) readBanner() {
 	const banner = "a first line of the form: %%MatrixMarket matrix coordinate real general"
-	err := s.readLine()
-	if errors.Is(err, io.EOF) {
-		return s.errorAt(0, "an empty file", banner)
-	}
+	found := s.readLine()
 	if what := archive(s.text); what != "" {
-		return s.errorAt(0, what, "text, or a file of text that gzip has compressed")
+		s.err = nil // says more than that the line is too long
+		s.wrongAt(0, what, "text, or a file of text that gzip has compressed")
 	}
-	if err != nil {
-		return err
+	if !found {
+		s.wrongAt(0, "an empty file", banner)
+		return
 	}
 	words := strings.Fields(strings.ToLower(string(s.text)))
 	if len(words) != 5 || words[0] != "%%matrixmarket" || words[1] != "matrix" {
-		return s.errorHere(banner)
+		s.wrong(banner)
+		return
 	}
 	s.format, s.field, s.symmetry = words[2], words[3], words[4]
 	switch {
 	case s.format != "coordinate" && s.format != "array":
-		return s.errorAt(s.line, fmt.Sprintf("format %q", s.format), "coordinate or array")
+		s.wrongAt(s.line, fmt.Sprintf("format %q", s.format), "coordinate or array")
 	case s.field != "real" && s.field != "integer" && s.field != "pattern":
-		return s.errorAt(s.line, fmt.Sprintf("values of kind %q", s.field), "real, integer or pattern; complex ones are not supported")
+		s.wrongAt(s.line, fmt.Sprintf("values of kind %q", s.field), "real, integer or pattern; complex ones are not supported")
 	case s.symmetry != "general" && s.symmetry != "symmetric" && s.symmetry != "skew-symmetric":
-		return s.errorAt(s.line, fmt.Sprintf("symmetry %q", s.symmetry), "general, symmetric or skew-symmetric; hermitian is not supported")
+		s.wrongAt(s.line, fmt.Sprintf("symmetry %q", s.symmetry), "general, symmetric or skew-symmetric; hermitian is not supported")
 	case s.field == "pattern" && s.format == "array":
-		return s.errorAt(s.line, "a pattern in array format", "coordinate: an array has values")
+		s.wrongAt(s.line, "a pattern in array format", "coordinate: an array has values")
 	case s.field == "pattern" && s.symmetry == "skew-symmetric":
-		return s.errorAt(s.line, "a skew-symmetric pattern", "real or integer: skew-symmetric values have signs")
+		s.wrongAt(s.line, "a skew-symmetric pattern", "real or integer: skew-symmetric values have signs")
 	}
-	return nil
 }
 
 // readSize reads the size line.
-func (s *Scanner) readSize() error {
+func (s *Scanner) readSize() {
 	want, n := "rows, columns and the number of entries", 3
 	if s.format == "array" {
 		want, n = "rows and columns", 2
 	}
-	switch err := s.next(); {
-	case errors.Is(err, io.EOF):
-		return s.errorAt(s.line, "the end of the file", want)
-	case err != nil:
-		return err
+	if !s.next() {
+		s.wrongAt(s.line, "the end of the file", want)
+		return
 	}
 	s.sizeLine = s.line
 	var size [3]int64
@@ -178,78 +166,70 @@ func (s *Scanner) readSize() error {
 	for k := range n {
 		var ok bool
 		if size[k], rest, ok = cutInt(rest); !ok {
-			return s.errorHere(want)
+			s.wrong(want)
 		}
 	}
 	if len(rest) > 0 {
-		return s.errorHere(want)
+		s.wrong(want)
 	}
 	rows, cols := size[0], size[1]
 	if max(rows, cols) > math.MaxInt32 {
-		return s.errorAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), fmt.Sprintf("up to %d of them", math.MaxInt32))
+		s.wrongAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), fmt.Sprintf("up to %d of them", math.MaxInt32))
 	}
 	if s.symmetry != "general" && rows != cols {
-		return s.errorAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), "equally many: the matrix is "+s.symmetry)
+		s.wrongAt(s.line, fmt.Sprintf("%d rows and %d columns", rows, cols), "equally many: the matrix is "+s.symmetry)
 	}
 	s.Rows, s.Cols, s.announced = int(rows), int(cols), size[2]
-	if s.format == "array" {
-		switch s.symmetry {
-		case "general":
-			s.announced = rows * cols
-		case "symmetric":
-			s.announced = rows * (rows + 1) / 2
-		case "skew-symmetric":
-			s.announced = rows * (rows - 1) / 2
-		}
+	switch {
+	case s.format != "array":
+	case s.symmetry == "general":
+		s.announced = rows * cols
+	case s.symmetry == "symmetric":
+		s.announced = rows * (rows + 1) / 2
+	default:
+		s.announced = rows * (rows - 1) / 2
 	}
-	return nil
 }
 
 // coordinateEntry returns the entry of a line in coordinate format.
-func (s *Scanner) coordinateEntry() (t Triplet, err error) {
+func (s *Scanner) coordinateEntry() Triplet {
 	i, rest, ok := cutInt(s.text)
 	if !ok || i < 1 || i > int64(s.Rows) {
-		return t, s.errorHere(fmt.Sprintf("a row from 1 to %d", s.Rows))
+		s.wrong(fmt.Sprintf("a row from 1 to %d", s.Rows))
 	}
 	j, rest, ok := cutInt(rest)
 	if !ok || j < 1 || j > int64(s.Cols) {
-		return t, s.errorHere(fmt.Sprintf("after the row a column from 1 to %d", s.Cols))
+		s.wrong(fmt.Sprintf("after the row a column from 1 to %d", s.Cols))
 	}
-	t = Triplet{int32(i - 1), int32(j - 1), 1}
+	t := Triplet{int32(i - 1), int32(j - 1), 1}
 	if s.field != "pattern" {
-		if t.Val, err = s.value(rest); err != nil {
-			return t, err
-		}
+		t.Val = s.value(rest)
 	} else if len(rest) > 0 {
-		return t, s.errorHere("a row and a column only: the matrix is a pattern")
+		s.wrong("a row and a column only: the matrix is a pattern")
 	}
 	if s.symmetry == "general" {
-		return t, nil
+		return t
 	}
-	switch {
-	case i == j && s.symmetry == "skew-symmetric" && t.Val != 0:
-		return t, s.errorHere("0 on the diagonal: the matrix is skew-symmetric")
-	case i < j && s.upper == 0:
-		s.upper = s.line
-	case i > j && s.lower == 0:
-		s.lower = s.line
+	switch side := cmp.Compare(i, j); {
+	case side == 0 && s.symmetry == "skew-symmetric" && t.Val != 0:
+		s.wrong("0 on the diagonal: the matrix is skew-symmetric")
+	case s.side == 0:
+		s.side, s.sideLine = side, s.line
+	case side == -s.side:
+		s.wrong(fmt.Sprintf("the triangle that line %d is in: the matrix is %s", s.sideLine, s.symmetry))
 	}
-	if s.upper > 0 && s.lower > 0 {
-		return t, s.errorHere(fmt.Sprintf("the triangle that line %d is in: the matrix is %s", min(s.upper, s.lower), s.symmetry))
-	}
-	return t, nil
+	return t
 }
 
 // arrayEntry returns the entry of a line in array format. Entries are listed column by column,
 // without their indices.
-func (s *Scanner) arrayEntry() (t Triplet, err error) {
-	t = Triplet{Row: int32(s.row), Col: int32(s.col)}
+func (s *Scanner) arrayEntry() Triplet {
+	t := Triplet{int32(s.row), int32(s.col), s.value(s.text)}
 	if s.row++; s.row == s.Rows {
 		s.col++
 		s.row = s.firstRow(s.col)
 	}
-	t.Val, err = s.value(s.text)
-	return t, err
+	return t
 }
 
 // firstRow returns the row of the first entry of column j in an array.
@@ -264,19 +244,19 @@ func (s *Scanner) firstRow(j int) int {
 }
 
 // value returns the value at the end of a line.
-func (s *Scanner) value(text []byte) (float64, error) {
+func (s *Scanner) value(text []byte) float64 {
 	v, ok := parseReal(text, s.field == "integer")
-	if ok {
-		return v, nil
+	if !ok {
+		what := "a finite real number"
+		if s.field == "integer" {
+			what = "an integer"
+		}
+		if s.format == "coordinate" {
+			what = "after the row and the column " + what
+		}
+		s.wrong(what)
 	}
-	what := "a finite real number"
-	if s.field == "integer" {
-		what = "an integer"
-	}
-	if s.format == "coordinate" {
-		what = "after the row and the column " + what
-	}
-	return 0, s.errorHere(what)
+	return v
 }
 
 // matrix reads the entries and returns the matrix.
