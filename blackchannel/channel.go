@@ -107,7 +107,7 @@ func (ch *Channel) do(feed func(*Machine)) {
 	c := ch.carrier
 	c.mu.Lock()
 	feed(ch.machine)
-	poke := !c.asked && !c.machine.Idle()
+	poke := !c.asked && !c.machine.out.Empty()
 	over := !c.closed && c.machine.Over()
 	c.asked, c.closed = c.asked || poke || over, c.closed || over // Next is not called after Close
 	c.mu.Unlock()

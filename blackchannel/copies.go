@@ -34,9 +34,6 @@ type copies struct {
 // Next returns the next output of a machine, and whether there is one.
 func (c *copies) Next() (Output, bool) { return c.out.Pop() }
 
-// Idle says whether Next would return no output.
-func (c *copies) Idle() bool { return c.out.Empty() }
-
 // Over says whether the first communicator and all its duplicates are closed.
 func (c *copies) Over() bool { return c.closed && c.inUse == 0 }
 
