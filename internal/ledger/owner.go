@@ -36,6 +36,24 @@ func (c *Comm) claim() {
 	}
 }
 
+// takeOver is called before a Try on c begins inside outside. If c's oldest error was raised in a
+// Try on c, those around on derived communicators have owned it only because this rank had not come
+// to one (T1). Now that one does.
+func (c *Comm) takeOver(outside *Scope) {
+	if c.Path() != nil || len(c.untold) == 0 || len(c.untold[0].Place) == 0 {
+		return
+	}
+	for o := outside; o != nil; o = o.outside {
+		switch {
+		case o.closed || o.err != c.untold[0]:
+			continue
+		case o.from == c:
+			c.owners--
+		}
+		o.err, o.from = nil, nil
+	}
+}
+
 // MadeInside says whether c was made inside a Try that owns e, an error of another communicator.
 func (c *Comm) MadeInside(e *Error) bool {
 	for d := e.Comm; d != nil && c != e.Comm; d = e.Comm.inFamily(d) {
@@ -51,7 +69,7 @@ func (c *Comm) MadeInside(e *Error) bool {
 // encloses says whether a Try inside s owns e. Then e is not the end of s.
 func (s *Scope) encloses(e *Error) bool {
 	for t := e.Comm.scopes; t != nil; t = t.next {
-		for o := t.outside; t.err == e && o != nil; o = o.outside {
+		for o := t.outside; t.err == e && t.from == e.Comm && o != nil; o = o.outside {
 			if o == s {
 				return true
 			}

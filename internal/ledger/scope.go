@@ -41,6 +41,7 @@ func (c *Comm) Open(outside *Scope, guard bool, owner any) *Scope {
 	switch t := s.outerTry(); {
 	case t == nil && guard:
 	case t == nil:
+		c.takeOver(outside)
 		c.tries++
 		s.path = []int{c.era, c.told, c.tries}
 	case guard:

@@ -68,10 +68,11 @@ func (a raise) reaches(c *inst) bool {
 	return slices.ContainsFunc(a.members, func(r int) bool { return r != c.members[c.Rank()] && slices.Contains(c.members, r) })
 }
 
-// knows reports whether the rank was told of a report before the given time. The caller holds mu.
+// knows reports whether the rank was told of a report before the given time. Err, and a goroutine that
+// may have outlived its scope, leave the error where it is. The caller holds mu.
 func (r *rank) knows(what report, before int64) bool {
 	return slices.ContainsFunc(r.events[r.id], func(v event) bool {
-		return v.end < before && v.of == what.comm && !strings.HasPrefix(v.what, "Err on ") && // which leaves the error where it is
+		return v.end < before && v.of == what.comm && !strings.HasPrefix(v.what, "Err on ") && !v.listens &&
 			slices.ContainsFunc(failuresOf(v.err), func(f mpicx.Failure) bool { return f.Rank == what.rank && f.Message == what.message })
 	})
 }
