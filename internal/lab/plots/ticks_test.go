@@ -29,9 +29,3 @@ func TestTicks(t *testing.T) {
 		require.Equal(t, test.want, strings.Join(strings.Fields(labels), " "))
 	}
 }
-
-func TestNumber(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 7: "7", 999: "999", 2500: "2,500", 1234567: "1,234,567", -100: "-100", -2500: "-2,500", 0.1 + 0.2: "0.3", 1e-6: "0.000001"} {
-		require.Equal(t, want, plots.Number(v))
-	}
-}

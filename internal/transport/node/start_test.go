@@ -12,18 +12,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// A message that lies in the ring is received as its receive begins: nobody makes progress.
-func TestAReceiveLooksForItsMessage(t *testing.T) {
-	c, _ := pair(false)
-	require.True(t, c[0].TrySend(1, 1, 0, 0, []byte{1}))
-	require.True(t, c[0].TrySend(1, 2, 0, 0, []byte{2}))
-	for _, tag := range []int{2, 1} {
-		r := recv(c[1], 0, tag)
-		require.True(t, r.ended())
-		require.Equal(t, byte(tag), r.Buf[0])
-	}
-}
-
 // Start ends what it can at once, and tells the end of the rest later.
 func TestStart(t *testing.T) {
 	c, _ := pair(false)
