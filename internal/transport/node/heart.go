@@ -211,7 +211,7 @@ func (h *heart) ask(suspect int) {
 }
 
 // take handles a packet from another process's heart. It returns an error if no process sends such
-// a packet. A process without a heart gets no such packets, so there h is nil.
+// a packet. h is nil if this process has no heart: then no process sends such a packet.
 func (h *heart) take(source int, p header, rest []byte) error {
 	if h == nil {
 		return fmt.Errorf("kind %d, where no process falls silent", p.kind)

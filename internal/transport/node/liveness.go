@@ -292,7 +292,6 @@ func (e *engine) noteLeft(l *liveness, process int) {
 // process; or that its sender has left and answers a need. It returns an error if no process sends
 // such a packet.
 func (e *engine) takeLiveness(source int, h header) error {
-	// c is nil if this process has closed the communicator, or has never made it, and never will.
 	switch {
 	case h.kind == dead && !e.mortal:
 		return fmt.Errorf("kind %d, where nobody dies", h.kind)
@@ -305,6 +304,8 @@ func (e *engine) takeLiveness(source int, h header) error {
 	case dead:
 		e.noteDeath(e.livenessOf(h.to), source)
 	case need:
+		// c is nil if this process has closed the communicator, or has never made it, and never
+		// will.
 		c := e.comms[h.to]
 		switch {
 		case c != nil && c.rankIn(source) < 0:
