@@ -61,6 +61,8 @@ func (ch *Channel) Raise(data []byte, corrupt bool, _ []errchan.Settled) {
 
 func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	ch.do(func(m *Machine) {
+		// The client decides without mu. By now the verdict may have come, and the machine may be
+		// in the next round, to which the client has not consented.
 		if m.round == round {
 			m.Join()
 		}
@@ -90,6 +92,8 @@ func (ch *Channel) Died(int) {}
 // Take takes a message.
 func (ch *Channel) Take(from int, payload []byte) {
 	ch.do(func(m *Machine) {
+		// The message is unchecked: decode checks the encoding and the ranks in it, and Step
+		// that a neighbour sends it in this state.
 		msg, err := decodeShared(payload, m.size)
 		if err == nil {
 			err = m.Step(from, msg)
@@ -110,6 +114,7 @@ func (ch *Channel) do(feed func(*Machine)) {
 	poke := !c.asked && !c.machine.out.Empty()
 	over := !c.closed && c.machine.Over()
 	c.asked, c.closed = c.asked || poke || over, c.closed || over // Next is not called after Close
+	// Poke may call Next at once, on this goroutine, and that takes mu.
 	c.mu.Unlock()
 	if poke {
 		c.comm.Poke()
@@ -130,6 +135,8 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 	for {
 		o, ok := ch.machine.Next()
 		switch {
+		// asked is reset with the same hold of mu in which there was no output. So an output that
+		// comes later makes do poke again. After Close it stays set, and nobody pokes.
 		case !ok:
 			ch.asked = ch.closed
 			return 0, nil, false
@@ -146,6 +153,7 @@ func (ch *Channel) Next() (to int, payload []byte, ok bool) {
 // tell tells the client of the output's machine. The caller holds mu, which is free meanwhile.
 func (ch *Channel) tell(o Output) {
 	client := o.Of.channel.client
+	// The order stays although mu is free: Next is called by one goroutine at a time.
 	ch.mu.Unlock()
 	defer ch.mu.Lock()
 	if o.Noticed != nil {

@@ -44,6 +44,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	default:
 		d.Fail(errors.New("no such kind of message"))
 	}
+	// A reader that has failed returns zeros, so one check at the end is enough. It also finds
+	// bytes that are left over.
 	if err := d.End(); err != nil {
 		return nil, fmt.Errorf("%v message of %d bytes: %w", msg.Kind, len(b), err)
 	}
@@ -61,6 +63,8 @@ func (ch *Channel) Purpose(payload []byte) string {
 
 var shared wire.Shared[Message]
 
+// A verdict may have a report of each rank, and is the same at all of them. Ranks of one process
+// get the same slice, so only the first of them decodes it.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
 	if len(b) == 0 || Kind(b[0]) != Verdict {

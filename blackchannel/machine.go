@@ -119,6 +119,8 @@ func (m *Machine) Raise(data []byte, corrupt bool) {
 }
 
 func (m *Machine) raise(reports ...errchan.Report) {
+	// joined is set before notice looks whether the subtree is complete: if it is, the reports
+	// follow at once, and the parent needs no notice.
 	m.joined = true
 	m.notice(m.rank, errchan.AnyCorrupt(reports))
 	m.collect(reports)
@@ -142,6 +144,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if m = m.addressee(msg); m == nil {
 		return nil
 	}
+	// Neighbours that have not yet got the last verdict may still send.
 	if m.final {
 		return nil // the other ranks will get the verdict soon
 	}
@@ -158,6 +161,8 @@ func (m *Machine) Step(from int, msg *Message) error {
 			m.Join()
 		}
 	case msg.Kind == Reports && child:
+		// The notice comes first, because a child whose subtree is complete sends reports instead
+		// of one. The client has to hear of the round before its verdict.
 		m.heard |= 1 << binomial.ChildIndex(from)
 		m.notice(from, errchan.AnyCorrupt(msg.Reports))
 		if m.gone {
@@ -227,8 +232,13 @@ func (m *Machine) collect(reports []errchan.Report) {
 // resolve ends the round, and begins the next if this rank has more to report.
 func (m *Machine) resolve(msg *Message) {
 	v := msg.Verdict
+	// The verdict is passed on before the client is told. Other ranks need not wait for what the
+	// client does.
 	m.flood(m.parent, msg, false)
 	m.tell(Output{Resolved: v})
+	// The verdict has the oldest of this rank's reports, since they go up in their order. The
+	// others came too late, and open the next round (P5). The bound protects from a verdict with
+	// reports that this rank has not raised.
 	m.mine = m.mine[min(len(v.Of(m.rank)), len(m.mine)):]
 	m.round++
 	m.open, m.fatal, m.joined, m.sent, m.heard, m.reports = false, false, false, false, 0, nil

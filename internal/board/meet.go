@@ -26,6 +26,8 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 		b.wait(rank, &b.stray, r)
 		return false, nil, nil
 	}
+	// Ranks whose calls differ carry nothing out together: r stays until its rank, which is halted,
+	// leaves the epoch (M3).
 	if halts = b.note(p, rank, number, r.Signature); p.broken {
 		b.wait(rank, p, r)
 		return false, nil, halts
@@ -34,17 +36,23 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 		p.parts = make([]transport.Part, b.size)
 	}
 	m, full := r.Meeting, len(p.made) == b.size
+	// If each rank needs only the root, ranks may come and leave one by one, and no rank reads
+	// their parts.
 	if m.Flow != transport.FromRoot || rank == m.Root {
 		p.parts[rank] = m.Part
 	}
 	release := full
 	switch {
+	// The last rank does the work of all that wait. Their goroutines are woken once, with the
+	// result there.
 	case full && m.Flow != transport.FromRoot:
 		if m.Flow == transport.ToRoot && p.root != nil {
 			m = p.root.Meeting
 		}
 		m.Carrier.Carry(p.parts, m.Root)
 		ended = true
+	// The root serves the ranks that wait. Ranks that come later serve themselves, from its part or
+	// a copy of that.
 	case m.Flow == transport.FromRoot && rank == m.Root:
 		m.Carrier.Carry(p.parts, rank)
 		for _, q := range p.waiting {
@@ -76,6 +84,7 @@ func (b *Board) leaves(p *place, rank int) bool {
 	if len(part.Send) > mostCopied || b.open() > b.ahead {
 		return false
 	}
+	// If append moves the copies, earlier parts keep the old memory, which has the same bytes.
 	at := len(p.copies)
 	p.copies = append(p.copies, part.Send...)
 	*part = transport.Part{Send: p.copies[at:]}
@@ -93,6 +102,8 @@ func (b *Board) wait(rank int, p *place, r *transport.Request) {
 	if rank == r.Meeting.Root {
 		p.root = r
 	}
+	// Number has the rank and the index in waiting. So a request is found and removed without a
+	// search.
 	r.Where, r.Number = p, uint64(rank)<<32|uint64(len(p.waiting))
 	p.waiting = append(p.waiting, r)
 	if r.Prev = b.waiting[rank]; r.Prev != nil {
@@ -147,6 +158,9 @@ func (p *place) remove(r *transport.Request) {
 	p.waiting[i], moved.Number = moved, uint64(RankOf(moved))<<32|uint64(i)
 	p.waiting[last] = nil
 	p.waiting = p.waiting[:last]
+	// The rank's buffers are its own again, and nobody may touch them (F4). Nothing is carried out
+	// here any more, so the place forgets all parts. The other requests end when their ranks leave
+	// the epoch.
 	p.broken, p.root, p.parts, p.copies = true, nil, nil, nil
 }
 

@@ -12,6 +12,9 @@ func (s *Comm) Call(e transport.Epoch, w signature.Word) int {
 	s.mu.Lock()
 	number := s.Count(e, w)
 	s.mu.Unlock()
+	// The board has a lock of its own, which is never held together with a side's. So the rank may
+	// leave e in between, on another goroutine. Then the board has the call in a place of the old
+	// epoch, or has no such place, and halt finds that the epoch is over.
 	if e == s.Live() {
 		b := &s.comm.board
 		b.Lock()
@@ -34,6 +37,7 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 		return true
 	}
 	e := r.Epoch
+	// From here on another rank may end r, and its Completed may run on another goroutine.
 	m, ok := s.meet(number, r)
 	if !ok {
 		s.mu.Lock()
@@ -43,6 +47,7 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 		}
 		return true
 	}
+	// Ends and halts are told without locks, because what is told may begin operations.
 	s.comm.tell(m.others, nil)
 	s.comm.halt(e, m.halts)
 	if m.misses {
@@ -66,6 +71,10 @@ func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
 	b := &s.comm.board
 	b.Lock()
 	defer b.Unlock()
+	// The epoch is looked at again with the board's lock. A rank that leaves an epoch first changes
+	// Live and then takes its requests off the board, with this lock. So r is found there, or finds
+	// here that its epoch is over. It is the same with a death: Lose, then Blind, then take. So
+	// DeathFor finds the death that has made the board blind.
 	if b.IsBlind() || r.Epoch != s.Live() {
 		return m, false
 	}
@@ -73,6 +82,8 @@ func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
 	if !m.ended {
 		m.absent, m.misses = b.Missing(r)
 	}
+	// The ends are counted before the lock is free, as in a side with its mu. So Quiesce at one of
+	// these ranks waits for them, although the requests are on no list any more (P4).
 	s.comm.begin(m.others)
 	return m, true
 }
@@ -91,7 +102,8 @@ func (c *communicator) tell(ended *transport.Request, err error) {
 	}
 }
 
-// take takes requests of this rank off the board, and ends them.
+// take takes requests of this rank off the board, and ends them. The caller has made sure before
+// that no such request comes to the board any more: by a change of Live, or by Blind.
 func (s *Comm) take(which func(*transport.Request) bool, cause error) {
 	b := &s.comm.board
 	b.Lock()
@@ -111,6 +123,7 @@ func (s *Comm) Mismatch() error {
 	if !s.IsHalted() {
 		return nil
 	}
+	// The epoch may have ended since. Then the Matcher returns nil.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.Matcher.Mismatch()
@@ -121,6 +134,8 @@ func (c *communicator) halt(e transport.Epoch, halts []board.Halt) {
 	for _, h := range halts {
 		s := &c.sides[h.Rank]
 		s.endAll(func() *transport.Request {
+			// It is asked with the side's locks. A rank that has left e on another goroutine must
+			// not be halted in its new epoch (M3).
 			if s.Epoch() != e {
 				return nil
 			}

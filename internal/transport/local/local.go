@@ -67,6 +67,8 @@ func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process
 		s.comm, s.process, s.rank = c, member(i), i
 		s.Begin(e)
 	}
+	// A process may die meanwhile. It either finds this side among its members, or join says that
+	// it is dead. Both hold the process's mu.
 	for i := range c.sides {
 		if p := c.sides[i].process; p.join(&c.sides[i]) {
 			c.dropDead(i)
@@ -113,6 +115,8 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		for i := range n {
 			made.missing[rankOf(i)] = true
 		}
+		// A process that dies later finds made in subs: it is dead before it looks there, with
+		// parent.mu.
 		for i := range parent.sides {
 			if parent.sides[i].process.dead.Load() {
 				made.settle(i)
@@ -120,6 +124,8 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		}
 		parent.subs[name] = made
 	}
+	// When nobody is missing nobody looks for the name again, and the parent need not keep the
+	// communicator alive.
 	if made.settle(s.rank) {
 		delete(parent.subs, name)
 	}
@@ -159,6 +165,9 @@ func (s *Comm) Revoke(cause error) {
 
 // endAll calls leave, and ends with cause the requests that are over then.
 func (s *Comm) endAll(leave func() *transport.Request, cause error) {
+	// The epoch changes under both locks. Receives of this rank are posted with mu; its sends are
+	// listed with sending.mu, while another side's mu is held. Whichever comes first, each request
+	// of the old epoch is in a list, or finds that its epoch is over.
 	s.mu.Lock()
 	s.sending.mu.Lock()
 	posted := leave()
@@ -189,6 +198,7 @@ func (s *Comm) EachPending(visit func(*transport.Request)) {
 		visit(r)
 	}
 	b.Unlock()
+	// A receive may have taken the message since it was listed. Its Send is then nil.
 	for _, m := range s.listed() {
 		to := &s.comm.sides[m.dest]
 		to.mu.Lock()

@@ -10,7 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
 
-// A process is one rank of the job with all its sides. It dies as a whole.
+// A process is one rank of the job with all its sides. It dies as a whole. The atomic fields are
+// read without mu by ranks that begin operations. mu protects members, and makes die and join
+// exclude each other.
 type process struct {
 	dead, left atomic.Bool
 	silent     atomic.Bool  // it has left, and its messages have arrived
@@ -21,7 +23,8 @@ type process struct {
 	members []member
 }
 
-// member is a side of the process.
+// member is a side of the process. The pointer is weak, because the process lives as long as the
+// job, and closed communicators must not.
 type member struct {
 	of   weak.Pointer[communicator] // which all sides share, and so the pointer
 	rank int
@@ -50,6 +53,9 @@ func (p *process) leave(j *job, dies bool) {
 		p.expire()
 		return
 	}
+	// Before awaited is read below. A rank that begins a request first raises awaited and then
+	// reads left (see awaits). So at least one of the two sees the other, and looks whether this
+	// process has to expire.
 	p.left.Store(true)
 	for _, s := range p.live() {
 		s.leaves()
@@ -63,6 +69,8 @@ func (p *process) leave(j *job, dies bool) {
 			s.comm.expireIfNeeded(s)
 		}
 	}
+	// Messages of the error channel that this rank has sent may still end a request with an error.
+	// Nobody is told that the rank has left before they have arrived.
 	p.whenTold(func() {
 		p.silent.Store(true)
 		p.miss()
@@ -165,6 +173,7 @@ func (p *process) expire() { p.whenTold(p.die) }
 // whenTold calls f once everything that the process has sent has arrived, in all its communicators.
 func (p *process) whenTold(f func()) {
 	var under atomic.Int32
+	// This one is for the loop: f must not be called before all communicators are counted.
 	under.Store(1)
 	arrived := func() {
 		if under.Add(-1) == 0 {
@@ -190,6 +199,7 @@ func (p *process) die() {
 	}
 	p.miss()
 	sides := p.live()
+	// Three loops, because the order holds across communicators: see above.
 	for _, s := range sides {
 		s.comm.dropDead(s.rank)
 	}
@@ -268,6 +278,7 @@ func (s *Comm) HasReturned(rank int) bool { return s.comm.sides[rank].process.le
 // awaits counts a request that waits for s's rank. It returns false if the rank's process has left:
 // the caller then calls expireIfNeeded when it holds no lock.
 func (s *Comm) awaits() (stays bool) {
+	// The order matters: see leave.
 	s.process.awaited.Add(1)
 	return !s.comm.mortal || !s.process.left.Load()
 }

@@ -10,7 +10,9 @@ import (
 // relay carries the messages between the listeners of a communicator. The first goroutine that has
 // a message to send also carries the messages of goroutines that come meanwhile, and gets help if
 // there are many. It takes one message at a time from each listener that has any, in turn, as a
-// network would.
+// network would. Calls do not nest: a listener that calls Poke while it takes a message finds a
+// worker there, and only its side is added to ready. So the depth of the stack does not depend on
+// the number of ranks.
 type relay struct {
 	mu      sync.Mutex
 	ready   []*Comm  // sides whose listeners may have something to send
@@ -68,6 +70,7 @@ func (y *relay) work() {
 	for {
 		sides := buf[:copy(buf[:], y.ready)]
 		y.ready = y.ready[len(sides):]
+		// Only the last worker calls these, because another one may be handing on the last message.
 		if len(sides) == 0 {
 			if y.workers > 1 || len(y.onIdle) == 0 {
 				break
@@ -86,12 +89,16 @@ func (y *relay) work() {
 		y.mu.Unlock()
 		more := sides[:0]
 		for _, s := range sides {
+			// asking is not idle, so no other worker has this side: Next is called by one goroutine
+			// at a time.
 			to, payload, ok := s.listener.Next()
 			if ok {
 				s.send(to, payload)
 			} else if s.asking.CompareAndSwap(asked, idle) {
 				continue
 			} else {
+				// Poke was called while Next was asked, which may not have seen the new message:
+				// ask once more.
 				s.asking.Store(asked)
 			}
 			more = append(more, s)
@@ -136,6 +143,8 @@ func (s *Comm) send(dest int, payload []byte) {
 func (s *Comm) keep(from int, payload []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Listen sets attention with mu, when it has handed on all that is in early. So a message is
+	// kept before that or handed on after it, and the order of each sender's messages stays.
 	if s.attention.Load() != keeping {
 		return false
 	}

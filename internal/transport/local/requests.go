@@ -19,12 +19,17 @@ func (s *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	m := match.Envelope{Key: match.Key{Epoch: epoch, Source: s.rank, Tag: tag}, Bytes: len(buf), Signature: w}
 	to := &s.comm.sides[dest]
 	to.mu.Lock()
+	// All of this is looked up with the mu of the receiving side: a receive that is posted, and a
+	// death that is noted, need the same mu.
 	if (len(buf) > EagerLimit || to.isFull(tag)) && !to.expects(m.Key) || to.HasLostAny() || s.process.dead.Load() {
 		to.mu.Unlock()
 		return false
 	}
 	probes, recv := to.Take(&m)
 	received, long := recv != nil && recv.Kind == transport.Receiving, len(buf) > EagerLimit
+	// A long message is copied without a lock, and the end of a collective operation's request may
+	// use more buffers. Quiesce has to wait for both. A short message is copied with mu, before the
+	// receiver can leave the epoch.
 	counted := received && (long || transport.IsCollective(tag))
 	switch {
 	case !received:
@@ -35,6 +40,7 @@ func (s *Comm) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, b
 	if counted {
 		to.begin()
 	}
+	// recv is in no queue any more, so only this goroutine ends it.
 	to.mu.Unlock()
 	if probes != nil {
 		to.complete(probes)
@@ -60,6 +66,7 @@ func (s *Comm) Isend(r *transport.Request) {
 	m := match.Envelope{Key: match.Key{Epoch: r.Epoch, Source: s.rank, Tag: r.Tag}, Bytes: len(r.Buf), Signature: r.Signature}
 	r.Status = m.Status()
 	if r.Epoch != s.Live() {
+		// The cause changes under both mu and sending.mu, so either is enough to read it.
 		s.sending.mu.Lock()
 		r.Err = s.Barred(r)
 		s.sending.mu.Unlock()
@@ -80,6 +87,7 @@ func (s *Comm) Isend(r *transport.Request) {
 	}
 	probes, recv := to.Take(&m)
 	if recv != nil && recv.Kind == transport.Receiving {
+		// Both buffers are used without a lock below. Neither rank's Quiesce calls back before.
 		to.begin()
 		s.begin() // the send may be another goroutine's
 		to.mu.Unlock()
@@ -171,6 +179,8 @@ func (s *Comm) give(r *transport.Request, m *message) (received bool) {
 		return true
 	}
 	sender := &s.comm.sides[m.Source]
+	// Both sides are counted while mu is held, and so before either rank can find that the request
+	// has gone.
 	s.begin()
 	sender.begin()
 	s.unsend(m) // from now on neither Cancel nor the sender's Advance ends it
@@ -242,6 +252,7 @@ func (s *Comm) Cancel(r *transport.Request) bool {
 	if r.Kind == transport.Sending {
 		to = &s.comm.sides[r.Peer]
 	}
+	// Where r waits changes only with this mu. A match clears Where.
 	to.mu.Lock()
 	if m, ok := r.Where.(*message); ok {
 		to.Drop(&m.Node)

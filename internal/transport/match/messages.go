@@ -8,6 +8,8 @@ import (
 
 // Messages are the messages that have come and wait for receives, in the order in which they came.
 type Messages[T any] struct {
+	// The queue is linked through the Nodes, so to keep a message needs no memory of its own, and a
+	// message anywhere in the queue is removed without a search.
 	first, last *Node[T]
 	length      int
 	collective  int // of these, messages of collective calls
@@ -47,6 +49,8 @@ func (q *Messages[T]) Push(n *Node[T]) {
 	q.last = n
 	q.length++
 	q.count(n, 1)
+	// Numbers only grow. They give the index the order in which messages came (F5), and tell that a
+	// Node is in a queue.
 	q.number++
 	n.number = q.number
 	if q.index != nil {
@@ -71,6 +75,8 @@ func (q *Messages[T]) Remove(n *Node[T]) {
 	}
 	n.next, n.prev, n.number = nil, nil, 0
 	q.count(n, -1)
+	// Half as long, so a queue whose length is about few does not make and drop an index again and
+	// again.
 	if q.length--; q.length <= few/2 {
 		q.index = nil
 	}
@@ -104,6 +110,7 @@ func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	}
 	looked := 0
 	for n := q.first; n != nil; n = n.next {
+		// A wildcard has no key, so such a search does not profit from an index.
 		if directed && looked == few {
 			return q.indexed(r)
 		}

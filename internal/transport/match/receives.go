@@ -9,6 +9,8 @@ import (
 // Receives are the receives and probes that wait for messages, in the order in which they were
 // posted. They are linked by their Private fields.
 type Receives struct {
+	// The links are in the requests, so to post one allocates nothing. A request can be in one
+	// queue at a time.
 	first, last *transport.Request
 	length      int
 	number      uint64
@@ -29,6 +31,7 @@ func (q *Receives) Push(r *transport.Request) {
 	q.last = r
 	q.length++
 	q.number++
+	// The number is the order in which requests were posted, across all keys: see indexed.
 	r.Number = q.number
 	if q.index != nil {
 		q.index.add(keyOf(r), r.Number, r)
@@ -96,8 +99,11 @@ func (q *Receives) indexed(m Key) *transport.Request {
 			q.index.add(keyOf(r), r.Number, r)
 		}
 	}
+	// A receive with a wildcard is in the index under the wildcard itself. So a message looks under
+	// each key that may have been posted for it, and takes the oldest of what it finds (F5).
 	keys := [4]Key{m, {m.Epoch, transport.AnySource, m.Tag}, {m.Epoch, m.Source, transport.AnyTag}, {m.Epoch, transport.AnySource, transport.AnyTag}}
 	wanted := keys[:]
+	// AnyTag matches only tags of programs.
 	if m.Tag < 0 {
 		wanted = keys[:2]
 	}

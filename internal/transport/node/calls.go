@@ -5,6 +5,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
+// Call holds mu from the count to the look at waiting messages. So a message of another call is
+// compared here if it has come before, and in add if it comes later (M2). The number is valid even
+// if this rank is halted by it: what the caller begins with it ends with the mismatch (M3).
 func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	c.e.lock()
 	defer c.e.unlock()
@@ -25,12 +28,17 @@ func (c *comm) Mismatch() error {
 	if !c.IsHalted() {
 		return nil
 	}
+	// The epoch may have ended since IsHalted was asked, without mu. Then the Matcher has no
+	// mismatch any more, and returns nil.
 	c.e.lock()
 	defer c.e.unlock()
 	return c.Matcher.Mismatch()
 }
 
-// halt ends the rank's part in the epoch, except for requests whose bytes are under way.
+// halt ends the rank's part in the epoch, except for requests whose bytes are under way. It does
+// not wait for these, as endAll does: it is called while a packet is taken, and only later packets
+// can end them. A receiver that accepts one of the offers later is sent other bytes in place of the
+// message (see accepted). Its receive stays posted, and ends with its epoch.
 func (c *comm) halt(cause *transport.MismatchError) {
 	c.e.endAll(c.Halt(cause), cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })

@@ -86,7 +86,11 @@ func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epo
 			c.rankOf[r] = i
 		}
 	}
+	// From here on packets find c. But mu is held until newComm has returned, so none comes before
+	// the early messages below, and the order of each sender's messages is kept (F5).
 	e.comms[id] = c
+	// Deaths that were noted before c was made are noted here, others by noteDeath, which finds c
+	// in comms.
 	for p, died := range l.dead {
 		if rank := c.rankIn(p); died && rank >= 0 {
 			c.Lose(rank)
@@ -95,6 +99,7 @@ func (e *engine) newComm(id contextID, l *liveness, rank int, members []int, epo
 	early := e.early[id]
 	delete(e.early, id)
 	for _, a := range early { // they came before their senders died, if these have
+		// Its bytes can't come any more. It is the same in endAfterDeath.
 		if a.header.kind == offer && l.dead[a.source] {
 			continue
 		}
@@ -116,6 +121,7 @@ func (c *comm) Size() int {
 
 func (c *comm) Machine(rank int) int { return c.e.machines[c.process(rank)] }
 
+// process returns the process of a rank. Members never change, so it needs no lock.
 func (c *comm) process(rank int) int {
 	if c.members == nil {
 		return rank
@@ -137,11 +143,14 @@ func (c *comm) Failed() error {
 	if !c.e.over.Load() {
 		return nil
 	}
+	// Without an error this is all: err is read with mu, and only after over is set.
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	return c.e.err
 }
 
+// OnFailure holds mu from the assignment to the look at err. So either fail finds told, or told is
+// called here.
 func (c *comm) OnFailure(told func(error)) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -153,6 +162,8 @@ func (c *comm) OnFailure(told func(error)) {
 
 func (c *comm) Watch(n int) {
 	c.e.watched.Add(int32(n))
+	// It may be the first goroutine that waits. The goroutine of goOn then sleeps for a period, in
+	// which nothing moves, unless it is called.
 	if n > 0 {
 		c.e.call()
 	}
@@ -169,7 +180,10 @@ func (c *comm) rankIn(process int) int {
 	return -1
 }
 
-// deliver is add for a message that has just come. It drops messages from dead members.
+// deliver is add for a message that has just come. It drops messages from dead members. A process
+// that counts as dead may live: it was declared dead, or has expired. Its requests have ended
+// everywhere, so what it still sends must not be received. If it has expired, it lives on for other
+// programs, whose messages share its lead. So the message is counted as received.
 func (c *comm) deliver(a *arrival) error {
 	if c.liveness.dead[a.source] && c.rankIn(a.source) >= 0 {
 		c.e.received(a)
@@ -179,29 +193,43 @@ func (c *comm) deliver(a *arrival) error {
 }
 
 // add gives a message to the oldest receive that matches it, or keeps it until one does. It returns
-// an error if no member sends such a message.
+// an error if no member sends such a message. The fields of a's header are what another process has
+// written. They were checked as far as decode can. Here the sender has to be a member, and
+// checkRoom and done check lengths. Any tag, epoch or signature is possible: no memory depends on
+// them, and a wrong one has the effect of a program that sends a wrong message.
 func (c *comm) add(a *arrival) error {
 	rank := c.rankIn(a.source)
 	switch {
 	case rank < 0:
 		return errors.New("a message to a communicator that it is not in")
+	// An expired process is dead for the communicators of its program, error channel included. It
+	// must not react to a message that its senders count as lost.
 	case c.liveness.expired:
 		c.e.received(a)
 		return nil
+	// Epochs do not apply to the error channel: its messages are what ends them.
 	case a.header.listener:
 		return c.addForListener(a)
+	// P3. A message of a later epoch than this rank's is not over: it waits in the queue until the
+	// rank follows.
 	case c.IsOver(a.header.epoch):
 		c.e.received(a)
 		return nil // its sender ends an offer together with the epoch
 	}
 	h := &a.header
+	// The call is compared before the message is matched, because a rank that has made another call
+	// may never receive it (M2). A message of another call is dropped, since this rank is halted:
+	// it will receive nothing more in the epoch.
 	envelope := match.Envelope{Key: match.Key{Epoch: h.epoch, Source: rank, Tag: h.tag}, Bytes: h.length, Signature: h.signature}
 	if odd := c.Contradicts(&envelope); odd != nil {
 		c.contradict(h.epoch, odd)
 		return nil
 	}
+	// Probes that are older than the receive end too. They see the message before it is gone.
 	probes, recv := c.Take(&envelope)
 	c.e.endAll(probes, nil)
+	// Here the bytes are still where the sender has put them. The receive copies them from there,
+	// so a message that is awaited is copied only once at this process.
 	if recv != nil && recv.Kind == transport.Receiving {
 		c.give(recv, a)
 		return nil
@@ -224,10 +252,15 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 	case a.header.kind == whole:
 		c.e.received(a)
 		r.Fill(r.Status, a.bytes, false)
+	// The sender's send ends as if the message had been received: a message that is too long is an
+	// error only here (F5), and not one byte of it is moved.
 	case !r.Take && r.Alloc == nil && a.header.length > len(r.Buf):
 		c.e.refuse(a)
 		r.Err = &transport.TruncateError{Status: r.Status, Room: len(r.Buf)}
 	default:
+		// The length is only a claim of another process. Memory for it is allocated here, and Go
+		// ends a program that allocates too much. Where the program has a buffer, the case above
+		// has limited the length. r is in no queue, so fail has not ended it.
 		if err := a.checkRoom(); err != nil && (r.Take || r.Alloc != nil) {
 			c.e.garbage(a.source, err)
 			r.Err = c.e.err
@@ -241,18 +274,24 @@ func (c *comm) give(r *transport.Request, a *arrival) {
 		case r.Alloc != nil:
 			buf = r.Alloc(a.header.length)
 		}
+		// The arrival is valid until take returns, and the transfer needs it longer.
 		c.e.accept(a.kept(), c.transfer(r, buf[:a.header.length]))
 		return
 	}
 	c.e.end(r, r.Err)
 }
 
+// Advance changes the epoch and takes the requests under one hold of mu. A request that begins
+// later is barred, so none of the old epoch is left behind (P4).
 func (c *comm) Advance(generation int, cause error) {
 	c.e.lock()
 	c.endAll(c.Matcher.Advance(generation, cause), cause)
 }
 
-// Quiesce makes the engine call then after it has told all ends of requests so far.
+// Quiesce makes the engine call then after it has told all ends of requests so far. News is told in
+// order, by one goroutine at a time. So every Completed that was due, or running on another
+// goroutine, has returned by then. Bytes are copied with mu held, or belong to transfers for which
+// endAll has waited. So the buffers are free (P4).
 func (c *comm) Quiesce(then func()) {
 	c.e.lock()
 	c.e.news = append(c.e.news, news{call: then})
@@ -266,7 +305,9 @@ func (c *comm) Revoke(cause error) {
 
 // endAll ends the posted requests and the sends whose offers are not accepted. Then it waits
 // briefly for the requests whose bytes are under way, because the fabric uses both buffers. The
-// caller holds mu; endAll unlocks it.
+// caller holds mu; endAll unlocks it. It is a wait for other processes, but not for their programs:
+// in each of them some goroutine makes progress even while the program computes. If one dies, or
+// the engine fails, its transfers end.
 func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.endAll(posted, cause)
 	c.endOffers(cause, func(*transport.Request) bool { return true })
@@ -278,7 +319,9 @@ func (c *comm) endAll(posted *transport.Request, cause error) {
 	c.e.unlock()
 }
 
-// endOffers ends the sends whose offers are not accepted and for which which returns true.
+// endOffers ends the sends whose offers are not accepted and for which which returns true. No
+// packet tells the receivers: each of them leaves the epoch itself, and drops the offer then. One
+// that accepts it before is sent other bytes: see accepted.
 func (c *comm) endOffers(cause error, which func(*transport.Request) bool) {
 	for t := range c.moving {
 		if which(t.request) && c.takeBack(t) {
@@ -293,6 +336,8 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		return nil, err
 	}
 	e := c.e
+	// Members may send to the new communicator as soon as they have made it. What comes before this
+	// rank has made it is in early.
 	e.lock()
 	rank, processes := c.rank, c.members
 	if members != nil {
@@ -311,11 +356,13 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return made, nil
 }
 
-// Close drops the waiting messages, and makes the engine drop those that come later.
+// Close drops the waiting messages, and makes the engine drop those that come later. Members may
+// close it at different times, and members that have not closed it may still send packets.
 func (c *comm) Close() error {
 	c.e.lock()
 	defer c.e.unlock()
 	c.e.close(c.context)
+	// Messages that nobody will receive must not count against their senders' leads.
 	for n := range c.All() {
 		c.e.received(n.Of)
 	}
@@ -331,8 +378,11 @@ func (c *comm) Leave(dies bool) {
 	c.e.unlock()
 }
 
+// HasReturned needs no lock: see liveness.
 func (c *comm) HasReturned(rank int) bool { return c.liveness.left[c.process(rank)].Load() }
 
+// EachPending leaves out a receive whose bytes are under way, because it waits for no program. When
+// mu is unlocked there is no news, since visit ends no request.
 func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()

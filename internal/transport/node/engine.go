@@ -12,6 +12,7 @@ import (
 // except for the fields that say otherwise and those that do not change after Begin. All calls of
 // the fabric are made with mu held.
 type engine struct {
+	// No function of the program is called while mu is held: see teller.
 	fabric Fabric
 	mu     sync.Mutex
 	place
@@ -67,6 +68,7 @@ func newEngine(fabric Fabric, mortal bool) *engine {
 // which process has written them, because each process of a machine can write to the shared memory.
 // So this process does not declare the apparent sender dead, which others see alive. It fails
 // itself. If processes are mortal it then dies, and the others continue without it (see Job.End).
+// After it the caller returns as usual: e.err stops whatever would follow.
 func (e *engine) garbage(source int, err error) {
 	e.fail(fmt.Errorf("garbage from process %d: %w", source, err))
 }
@@ -75,6 +77,8 @@ func (e *engine) garbage(source int, err error) {
 // returns an error if no process sends such a packet.
 func (e *engine) take(source int, packet []byte) error {
 	a := &e.arrival // valid until take returns; kept copies it
+	// decode copies the fields of the header, so they do not change between their check and their
+	// use. The rest is still in memory that the sender can write to.
 	rest, err := a.header.decode(packet)
 	if e.heart != nil && source == e.heart.emitter {
 		e.heart.heard = true
@@ -82,6 +86,8 @@ func (e *engine) take(source int, packet []byte) error {
 	switch h := &a.header; {
 	case err != nil:
 		return err
+	// The requests that needed it have ended. If it lives after all, its heart has to learn that it
+	// was declared dead, so that it ends (H7).
 	case e.dead[source] && h.kind < beat: // declared dead: only its heart's packets are answered
 		return nil
 	case h.kind > offer:
@@ -97,6 +103,9 @@ func (e *engine) take(source int, packet []byte) error {
 		e.latest = c
 		return c.deliver(a)
 	}
+	// A member that has closed the communicator may be ahead of its sender. Early messages would
+	// otherwise be kept forever. A member that has not made it yet keeps them, because Sub waits
+	// for nobody.
 	if e.isClosed(to) {
 		e.received(a)
 	} else {
@@ -105,7 +114,9 @@ func (e *engine) take(source int, packet []byte) error {
 	return nil
 }
 
-// takeNotice is take for a packet that is neither a message nor an offer.
+// takeNotice is take for a packet that is neither a message nor an offer. The fields are as yet
+// unchecked: the functions that it calls return an error for what does not fit this process's own
+// state.
 func (e *engine) takeNotice(source int, h header, rest []byte) error {
 	switch {
 	case h.kind >= beat:
@@ -126,13 +137,16 @@ func (e *engine) takeNotice(source int, h header, rest []byte) error {
 }
 
 // remembered is the least number of closed communicators that are remembered; at most twice as many
-// are. Nothing is under way to communicators that were closed earlier.
+// are. Nothing is under way to communicators that were closed earlier. The sets have a limit,
+// because programs may make and close communicators without end.
 const remembered = 1 << 15
 
 // close makes the engine drop packets that still come for a communicator.
 func (e *engine) close(c contextID) {
 	delete(e.comms, c)
 	e.latest = nil
+	// The older half is dropped at once. To drop the oldest communicator each time would need a
+	// queue beside the set.
 	if len(e.closed[0]) == remembered {
 		e.closed = [2]map[contextID]struct{}{{}, e.closed[0]}
 	}
@@ -148,7 +162,9 @@ func (e *engine) isClosed(c contextID) bool {
 	return gone
 }
 
-// sendPacket sends a packet to a process.
+// sendPacket sends a packet to a process. It does not wait: where there is no room, the packet is
+// copied (F1). If it fails, all requests have ended when it returns, so the caller looks at e.err
+// before it uses one.
 func (e *engine) sendPacket(to int, h *header, rest []byte) {
 	if o := e.out[to]; o != nil {
 		e.sendNear(o, h, rest)
@@ -163,10 +179,13 @@ func (e *engine) fail(err error) {
 	if e.err != nil {
 		return
 	}
+	// From here on nothing begins (see barred), so what is ended below is all there is.
 	e.err = err
 	e.over.Store(true)
 	e.wake()
 	e.driving.invite() // one after another, all goroutines that wait find that it is over
+	// OnFailure's function is told first. It may have to tell the program why, before the program
+	// hears of a request that has ended.
 	for _, c := range e.comms {
 		c.tellFailure()
 	}
@@ -174,6 +193,8 @@ func (e *engine) fail(err error) {
 		e.endAll(c.TakeIf(func(*transport.Request) bool { return true }), err)
 		clear(c.moving)
 	}
+	// Each transfer with a request is in one of these: see rendezvous. One that is in two of them
+	// ends once, because abandon sets over.
 	for _, t := range e.offers {
 		e.abandon(t, err)
 	}
@@ -192,6 +213,7 @@ func (e *engine) fail(err error) {
 			o.remainders = nil
 		}
 	}
+	// e.transfers stays, because the fabric may still report ends, which ended then ignores.
 	clear(e.offers)
 	clear(e.coming)
 }

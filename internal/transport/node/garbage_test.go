@@ -83,6 +83,7 @@ func TestGarbageFromOutside(t *testing.T) {
 		{false, header{kind: whole, tag: 1}, "a message to a communicator that it is not in"},
 		{true, header{kind: whole, tag: 1}, "a message to a communicator that it is not in"},
 		{false, header{kind: reminder, tag: transport.CollectiveTag(1)}, "a reminder on a communicator that it is not in"},
+		{false, header{kind: gone}, "kind 11 on a communicator that it is not in"},
 	} {
 		e, c, _ := alone(t, false)
 		name := transport.Name{Seq: 1}

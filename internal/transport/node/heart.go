@@ -98,6 +98,8 @@ func around(machines []int) []int {
 }
 
 // beat calls tick whenever a tick is due, until the job ends. It runs on a goroutine of its own.
+// goOn could not do it: it tells news, in which the program's functions may run for a long time,
+// and silence for that time would be taken for death.
 func (e *engine) beat() {
 	timer := time.NewTimer(0)
 	for {
@@ -123,6 +125,8 @@ func (h *heart) tick() (next time.Duration) {
 	if h.e.err != nil {
 		return time.Hour
 	}
+	// Before a process is suspected, this process makes sure that it has not been slow itself: it
+	// may have been stopped, or not have taken packets for a while.
 	late := false
 	var seen []int // suspects of this machine: this process would see their ends, so they live
 	h.machine.Suspects(h.now(), func(place int) {
@@ -134,6 +138,7 @@ func (h *heart) tick() (next time.Duration) {
 	if late {
 		h.e.takeAll()
 	}
+	// The clock is read again, because the packets may have taken long.
 	now := h.now()
 	for _, p := range seen {
 		h.hear(now, p)
@@ -206,7 +211,7 @@ func (h *heart) ask(suspect int) {
 }
 
 // take handles a packet from another process's heart. It returns an error if no process sends such
-// a packet.
+// a packet. h is nil if this process has no heart: then no process sends such a packet.
 func (h *heart) take(source int, p header, rest []byte) error {
 	if h == nil {
 		return fmt.Errorf("kind %d, where no process falls silent", p.kind)
@@ -228,6 +233,7 @@ func (h *heart) take(source int, p header, rest []byte) error {
 		if h.ends.sees(int(about)) {
 			e.sendPacket(source, &header{kind: vouch, id: about}, nil)
 		}
+	// Only a process of the same machine would see the end of the other.
 	case vouch:
 		if int(about) == e.rank || e.machines[about] != e.machines[source] {
 			return fmt.Errorf("a word for process %d, of another machine", about)
@@ -258,11 +264,14 @@ func (h *heart) carryOut() {
 	e := h.e
 	for _, o := range h.machine.Output() {
 		switch p := h.process[o.Died]; {
+		// A dead process of this machine has ended, or will be killed, and need not be told.
 		case o.Message.Kind != 0:
 			if to := h.process[o.To]; !e.dead[to] || e.machines[to] != e.machines[e.rank] {
 				b := detector.Encode(o.Message)
 				e.sendPacket(to, &header{kind: beat}, b[:])
 			}
+		// Both end this process (H7): it does not know a majority to be alive, or was declared
+		// dead.
 		case o.Minority:
 			e.fail(transport.ErrNoQuorum)
 		case p == e.rank:

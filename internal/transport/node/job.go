@@ -33,6 +33,8 @@ type Options struct {
 // Begin begins to take part in the job.
 func Begin(fabric Fabric, o Options) (*Job, error) {
 	mortal := o.Mortal
+	// Until idle.Go nobody else uses the engine, so mu is not held. Only the fabric may call wake
+	// from another goroutine, which touches only channels and atomics.
 	e := newEngine(fabric, mortal)
 	began, err := fabric.Start(mortal, e.wake)
 	if err != nil {
@@ -41,6 +43,8 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	e.name, e.rank, e.size, e.core.crowded = began.Name, began.Rank, began.Size, began.Crowded
 	e.dead, e.leads = make([]bool, e.size), make([]leads, e.size)
 	e.reserve, _ = fabric.(Reserve)
+	// The watchman pings all processes, and would be the last one itself, which may not have begun:
+	// see newHeart.
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
 		return nil, errors.New("a detector that pings, and processes that may be started later: expected only one of them")
 	}
@@ -50,7 +54,10 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 		e.far = max(farLimit, began.Packet-headerLength)
 	}
 	e.share(began.Near, began.Memory, began.Marks)
+	// One process that shares no memory with this one is enough to make the fabric's packets
+	// possible, for which no bell rings.
 	e.near = bell.Rings && began.Wakes && len(e.in) == e.size
+	// Otherwise each process sees the deaths of all others by itself.
 	if mortal && (several || o.Detector.Ping && e.size > 1) {
 		now := o.clock
 		if began := time.Now(); now == nil {
@@ -106,11 +113,15 @@ func (j *Job) Break(err error) {
 // all processes have called End, later failures are ignored.
 func (j *Job) End() error {
 	e := j.engine
+	// Others may wait for bytes that only this process can move. It does not wait for offers: a
+	// wrong program may leave one that nobody ever accepts.
 	for since := time.Now(); ; since = e.rest(since) {
 		if moving, _ := j.underway(); moving == 0 {
 			break
 		}
 	}
+	// Between Leave and EverybodyLeft this process makes progress as before. Messages of error
+	// channels pass through it, and others may still read its memory.
 	e.mu.Lock()
 	err := e.err
 	if err == nil {
@@ -125,10 +136,12 @@ func (j *Job) End() error {
 		}
 		e.mu.Unlock()
 	}
+	// goOn and beat use the fabric, so they end before it does. wake ends the sleep of goOn.
 	close(e.stop)
 	e.wake()
 	e.idle.Wait()
 	e.mu.Lock()
+	// Nobody would execute the condemned later: Never is after all their times (H7).
 	if err == nil && e.heart != nil {
 		e.heart.execute(detector.Never)
 	}
@@ -136,12 +149,15 @@ func (j *Job) End() error {
 		if err := e.fabric.Finalize(slices.Contains(e.dead, true)); err != nil {
 			fmt.Fprintln(os.Stderr, "mpicx: the job is done; what has failed is its end:", err)
 		}
+		// The failure below is none of the program's, which has ended.
 		for _, c := range e.comms {
 			c.onFailure = nil
 		}
 		e.fail(&transport.LibraryError{Call: "Finalize", Text: "the job has been ended"}) // for goroutines that have been left behind
 	}
 	e.unlock()
+	// The others have noted the death of a fenced process already, so it only has to fall silent.
+	// In any other case they have to see this process die, or they would wait for it.
 	if errors.Is(err, transport.ErrFenced) {
 		e.fabric.Desert()
 	} else if err != nil && e.mortal {
@@ -160,6 +176,7 @@ func (j *Job) underway() (moving, offered int) {
 	if e.err != nil {
 		return 0, 0
 	}
+	// Backlogs wait for room, and a process that has not begun makes none.
 	lagging := e.lagging
 	for p := e.size - e.later; p < e.size; p++ {
 		if o := e.out[p]; o != nil && p >= e.reserve.Begun() { // it will never come
@@ -171,7 +188,8 @@ func (j *Job) underway() (moving, offered int) {
 
 // rest makes progress. Nothing has moved since a time; rest returns it, or the present time if
 // something has moved now. If nothing has moved for a while it sleeps for an eighth of that time,
-// because what its caller waits for may ring no bell.
+// because what its caller waits for may ring no bell. It holds no lock, and does not become the
+// goroutine that makes progress: its callers must not be parked.
 func (e *engine) rest(since time.Time) time.Time {
 	if e.progress(1) {
 		return time.Now()

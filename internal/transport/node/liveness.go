@@ -34,7 +34,8 @@ type liveness struct {
 }
 
 // livenessOf returns the liveness of a family, and makes it if there is none: other processes may
-// have left the family, or died, before this process joins it.
+// have left the family, or died, before this process joins it. Packets name families too, so it may
+// be asked for a family that this process never joins.
 func (e *engine) livenessOf(family contextID) *liveness {
 	l := e.families[family]
 	if l == nil {
@@ -51,6 +52,9 @@ func (e *engine) livenessOf(family contextID) *liveness {
 
 // findDeaths asks the fabric and the heart for deaths, and notes them. Before that it takes the
 // packets that the dead have sent. If processes are not mortal, a death ends the job.
+//
+// The report of a death may overtake packets of the dead process. These have to be taken first: it
+// sent them while it lived, and a receive that one of them matches must not end with the death.
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
 	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
@@ -73,6 +77,8 @@ func (e *engine) findDeaths() {
 			e.takeDeath(p)
 		}
 	}
+	// The list may grow meanwhile, because the heart learns of each death that is noted, and may
+	// declare others.
 	for h := e.heart; h != nil && len(h.declared) > 0; {
 		p := h.declared[0]
 		h.declared = h.declared[1:]
@@ -84,7 +90,8 @@ func (e *engine) findDeaths() {
 }
 
 // takeDeath notes the death of a process, after it has taken the last packets from it. It tells the
-// listeners and the heart.
+// listeners and the heart. The order matters: after died, packets of the process are dropped; and
+// the heart tells the others of a death only after this process has noted it.
 func (e *engine) takeDeath(process int) {
 	e.lastOf(process)
 	e.died(process)
@@ -104,6 +111,8 @@ func (e *engine) died(process int) {
 	for _, l := range e.families {
 		e.noteDeath(l, process)
 	}
+	// A claimed offer could not be taken back. The dead process reads no more, so the buffer is
+	// free.
 	for id, t := range e.offers {
 		if t.peer == process { // noteDeath has ended the others: this one is a listener's, or is claimed
 			delete(e.offers, id)
@@ -114,12 +123,14 @@ func (e *engine) died(process int) {
 }
 
 // noteDeath notes the death of a process, for one program. It tells the listeners first, and then
-// ends the requests that need the dead process.
+// ends the requests that need the dead process. So no program gets an error because of a death of
+// which its error channel has not been told. News keeps this order.
 func (e *engine) noteDeath(l *liveness, process int) {
 	if l.dead[process] {
 		return
 	}
 	l.dead[process] = true
+	// A process that has left and then dies counts once.
 	if !l.left[process].Load() {
 		l.absent.Add(1)
 	}
@@ -147,11 +158,14 @@ func (c *comm) endAfterDeath(process, rank int) {
 	needed := func(r *transport.Request) bool { return self || r.Needs(rank) }
 	c.e.endAll(c.TakeIf(needed), cause)
 	c.endOffers(cause, needed)
+	// The bytes of an offer can't come any more. Whole messages stay: they were sent before the
+	// death, and may be received.
 	c.DropIf(func(n *match.Node[arrival]) bool { return n.Source == rank && n.Of.header.kind == offer })
 }
 
 // leave tells all processes that this one has left or, if dies is set and processes are mortal,
-// that it has expired.
+// that it has expired. Packets keep their order. So when another process takes this one, it has all
+// messages and offers that this process has sent.
 func (e *engine) leave(l *liveness, dies bool) {
 	if dies && e.mortal {
 		e.expire(l)
@@ -175,6 +189,7 @@ func (e *engine) expire(l *liveness) {
 	if l.expired {
 		return
 	}
+	// First, so that nothing is sent after the packet that says so.
 	l.expired = true
 	e.sendAll(&header{kind: dead, to: l.family})
 	e.noteDeath(l, e.rank)
@@ -193,6 +208,8 @@ func (c *comm) needs(r *transport.Request) {
 		return
 	}
 	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag, signature: r.Signature}
+	// The peer compares the older of two equal calls, in which the ranks may differ already: see
+	// Before.
 	if number, ok := c.WaitsIn(r, c.rank); ok {
 		if before := c.Before(r.Epoch, number); before > 0 {
 			h.tag = transport.CollectiveTag(before)
@@ -219,7 +236,8 @@ func (c *comm) lastHope() int {
 
 // Look looks again at the receives from any source. If all other members have left, it tells one of
 // them that it is needed. If all others have died, it ends the receives that have acknowledged
-// these deaths.
+// these deaths. It is called in each Wait that blocks, so without absent processes it costs one
+// load.
 func (c *comm) Look() {
 	if c.liveness.absent.Load() > 0 {
 		c.e.lock()
@@ -234,6 +252,8 @@ func (c *comm) Look() {
 // askForAny tells one of the other members that each receive from any source needs it, if all of
 // them have left.
 func (c *comm) askForAny() {
+	// A copy of the queue: a packet that can't be sent makes the engine fail, which empties the
+	// queue.
 	for _, r := range slices.Collect(c.Posted.All()) {
 		if r.Peer == transport.AnySource {
 			c.needs(r)
@@ -241,7 +261,8 @@ func (c *comm) askForAny() {
 	}
 }
 
-// noteLeft notes that a process has left, and tells it of the requests that need it.
+// noteLeft notes that a process has left, and tells it of the requests that need it. Requests that
+// begin later find left set: see needs. Both happen with mu held, so none is missed.
 func (e *engine) noteLeft(l *liveness, process int) {
 	if !l.left[process].Load() {
 		l.left[process].Store(true)
@@ -277,16 +298,18 @@ func (e *engine) takeLiveness(source int, h header) error {
 	case h.kind == gone && e.mortal:
 		return fmt.Errorf("kind %d, where processes die", h.kind)
 	}
+	// c is nil if this process has closed the communicator, or has never made it, and never will.
+	c := e.comms[h.to]
+	if (h.kind == need || h.kind == gone) && c != nil && c.rankIn(source) < 0 {
+		return fmt.Errorf("kind %d on a communicator that it is not in", h.kind)
+	}
 	switch h.kind {
 	case left:
 		e.noteLeft(e.livenessOf(h.to), source)
 	case dead:
 		e.noteDeath(e.livenessOf(h.to), source)
 	case need:
-		c := e.comms[h.to]
 		switch {
-		case c != nil && c.rankIn(source) < 0:
-			return fmt.Errorf("a need on a communicator that it is not in")
 		case c != nil && h.epoch.Stale(c.Epoch()): // the request will end with its epoch
 		case c != nil && c.differs(c.rankIn(source), &h):
 		case e.mortal:
@@ -295,7 +318,7 @@ func (e *engine) takeLiveness(source int, h header) error {
 			e.sendPacket(source, &header{kind: gone, to: h.to, epoch: h.epoch}, nil)
 		}
 	case gone:
-		if c := e.comms[h.to]; c != nil {
+		if c != nil {
 			c.endForsaken(c.rankIn(source), h.epoch)
 		}
 	}

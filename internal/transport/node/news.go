@@ -11,6 +11,7 @@ import (
 // news is something to tell when mu is free: that a request has ended, a message or a death for a
 // listener, or a function to call. One of request, to and call is set.
 type news struct {
+	// A request in the news is in no queue any more, so nothing else ends it.
 	request *transport.Request // has ended
 	to      transport.Listener
 	from    int    // of the message, or the rank that has died
@@ -21,6 +22,8 @@ type news struct {
 
 // A teller tells news when the engine's mu is free, in order, by one goroutine at a time. The order
 // matters: news that follows the end of a request may free buffers that this end still uses (P4).
+// News cannot be told with mu held: Completed starts operations, and a listener takes locks under
+// which it calls this package.
 type teller struct {
 	news []news
 	told []news // memory for reuse by tell
@@ -39,11 +42,15 @@ const (
 // unlock unlocks mu, and tells the news. If another goroutine tells news already, that one tells
 // these too.
 func (e *engine) unlock() {
+	// If another goroutine tells all, it looks at the news again with mu held before it stops, so
+	// it finds this. If it tells one end, the swap makes it do the same. If the swap fails, that
+	// goroutine has just stopped, and this one tells.
 	if len(e.news) == 0 || e.telling.Load() == toldAll || e.telling.CompareAndSwap(toldEnd, toldAll) {
 		e.mu.Unlock()
 		return
 	}
 	if n := e.news[0]; len(e.news) == 1 && n.request != nil { // most often: without locking mu again
+		// The slot is cleared, so that the slice does not keep a request and its buffer alive.
 		e.news[0], e.news = news{}, e.news[:0]
 		e.telling.Store(toldEnd)
 		e.mu.Unlock()
@@ -63,6 +70,7 @@ func (e *engine) tellEnd(r *transport.Request) {
 			e.tell()
 		}
 	}()
+	// r may be in use again as soon as this is called.
 	r.Done.Completed(r)
 }
 
@@ -79,11 +87,14 @@ func (e *engine) tell() {
 		}
 	}()
 	for len(e.news) > 0 {
+		// Two slices take turns, so telling does not allocate.
 		all, next = e.news, 0
 		e.news, e.told = e.told[:0], nil
 		e.mu.Unlock()
 		for next < len(all) {
 			n := &all[next]
+			// next is raised before the call: if that ends the goroutine, this news is not told
+			// again.
 			next++
 			switch {
 			case n.request != nil:
@@ -108,6 +119,9 @@ func (e *engine) tell() {
 // end ends r, with an error or nil, and adds this to the news. If r is Beginning, whoever begins it
 // is told instead. The caller leaves r alone afterwards: a Light request may be in use again. An
 // Mprobe keeps the message as its Where.
+//
+// With an error even a Light request is news, because its Completed may then do more than note the
+// end: it may report the error, which takes other locks.
 func (e *engine) end(r *transport.Request, err error) {
 	if r.Err = err; err != nil || r.Kind != transport.Mprobing {
 		r.Where = nil

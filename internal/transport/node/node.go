@@ -13,7 +13,9 @@ import (
 // process to each there is a ring of packets and a table of offers. A packet arrives after some
 // 100 ns, without a system call. Short messages arrive sooner through it, copied twice on two
 // cores, than if the system copied them from one process to the other. It is part of the engine,
-// whose mu protects it.
+// whose mu protects it. Other processes can write to all of it, and a faulty one may. So whatever
+// this process reads there, positions of rings included, is checked before it is used, and what it
+// has to rely on is in fields of its own.
 type node struct {
 	in   []*inbox  // of the processes that this one shares memory with, itself included
 	from []*inbox  // the same, by process; nil: no shared memory
@@ -103,7 +105,9 @@ func newOutbox(shared []byte, room int, b bell.Bell) *outbox {
 	return &outbox{Writer: ring.NewWriter(shared[:offers]), offers: ring.NewOffers(shared[offers:]), bell: b}
 }
 
-// End sends the packet that Begin has begun, of n bytes, and wakes the process if it sleeps.
+// End sends the packet that Begin has begun, of n bytes, and wakes the process if it sleeps. The
+// packet is complete before the bell rings. So the other process finds it when it looks once more
+// before it sleeps: see package bell.
 func (o *outbox) End(n int) {
 	o.Writer.End(n)
 	o.bell.Ring()
@@ -116,6 +120,9 @@ func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 	if memory == nil {
 		return
 	}
+	// The memory has a bell for each process, and then, for each pair of a reader and a writer,
+	// what one sends to the other. All processes compute the same places, because near has the same
+	// order at all.
 	n, me := len(near), slices.Index(near, e.rank)
 	room := ringRoom(n)
 	size := oneWay(room)
@@ -125,6 +132,8 @@ func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 	e.bell.Store(&mine)
 	e.chunk = ring.Longest(room) - headerLength
 	e.limit = min(nearLimit, e.chunk)
+	// This process is among them: what it sends to itself takes the same way as any other packet,
+	// in the same order.
 	for i, p := range near {
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
 		e.from[p] = newInbox(from, room, p)
@@ -133,7 +142,8 @@ func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 	}
 }
 
-// eager returns the length of the longest eager message to a process.
+// eager returns the length of the longest eager message to a process. The fabric carries what is
+// sent to a neighbour that has died, or that shares no memory with this process.
 func (e *engine) eager(process int) int {
 	switch {
 	case e.out[process] != nil:
@@ -149,10 +159,13 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	begin := h.encodedLength()
 	n := begin + len(rest)
 	var packet []byte
+	// A packet that does not wait must not overtake those that do (F5).
 	if len(o.backlog) == 0 {
 		packet = e.beginPacket(o, n)
 	}
 	lags := packet == nil
+	// Usually the packet is written where its reader finds it. Only without room it is copied
+	// twice.
 	if lags {
 		packet = make([]byte, n)
 	}
@@ -160,6 +173,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 	copy(packet[begin:], rest)
 	if lags {
 		o.backlog = append(o.backlog, packet)
+		// The other process rings no bell when it has made room, so goOn must not sleep for long.
 		e.lagging++
 		e.ring()
 	} else {
@@ -168,7 +182,7 @@ func (e *engine) sendNear(o *outbox, h *header, rest []byte) {
 }
 
 // beginPacket returns n bytes in the ring for the next packet to a neighbour, or nil if there is no
-// room.
+// room. An error means that the reader's position, which the reader writes, is impossible.
 func (e *engine) beginPacket(o *outbox, n int) []byte {
 	packet, err := o.Begin(n)
 	if err != nil {
@@ -201,7 +215,8 @@ func (e *engine) catchUp() (moved bool) {
 }
 
 // push sends the remainders of an outbox, as far as there is room, and says whether it could send
-// any bytes. It sends nothing while there is a backlog.
+// any bytes. It sends nothing while there is a backlog. Later packets may overtake the parts. That
+// changes no order: a message has its place by its offer.
 func (e *engine) push(o *outbox) (moved bool) {
 	for len(o.remainders) > 0 && len(o.backlog) == 0 {
 		s := &o.remainders[0]
@@ -216,6 +231,7 @@ func (e *engine) push(o *outbox) (moved bool) {
 		o.End(headerLength + n)
 		moved = true
 		if s.rest = s.rest[n:]; len(s.rest) == 0 {
+			// The ring has a copy of all bytes, so the sender's buffer is free (F4).
 			t := s.transfer
 			o.remainders[0] = remainder{}
 			o.remainders = o.remainders[1:]
@@ -227,7 +243,9 @@ func (e *engine) push(o *outbox) (moved bool) {
 }
 
 // takePart takes the next bytes of a transfer. If their total differs from the length of the offer,
-// the sender has taken the offer back: see accepted.
+// the sender has taken the offer back: see accepted. The sender states the total and the bytes.
+// Both are compared with the offer that was accepted, so nothing is written past the receiver's
+// buffer, and a transfer can end only once.
 func (e *engine) takePart(source int, h header, bytes []byte) error {
 	t := e.coming[h.transferTag]
 	switch {
@@ -239,6 +257,8 @@ func (e *engine) takePart(source int, h header, bytes []byte) error {
 		h.length < t.length || len(bytes) > h.length-t.length, len(bytes) == 0 && h.length > 0:
 		return fmt.Errorf("%d bytes of %d after %d, expected %d in all", len(bytes), h.length, t.length, t.arrival.header.length)
 	}
+	// The room is smaller than the message only if one byte comes in place of none: see
+	// withdrawnLength.
 	copy(t.bytes[min(t.length, len(t.bytes)):], bytes)
 	if t.length += len(bytes); t.length == h.length {
 		delete(e.coming, h.transferTag)
@@ -247,7 +267,8 @@ func (e *engine) takePart(source int, h header, bytes []byte) error {
 	return nil
 }
 
-// look takes at most one packet of each neighbour, and says whether there was any.
+// look takes at most one packet of each neighbour, and says whether there was any. While nothing
+// comes, this costs one load for each neighbour. That is why the number of neighbours has a limit.
 func (e *engine) look() (came bool) {
 	for _, in := range e.in {
 		if in.Ready() && e.lookAt(in) {
@@ -272,6 +293,8 @@ func (e *engine) takeFrom(in *inbox) (took bool, err error) {
 	if packet == nil || e.err != nil {
 		return false, err
 	}
+	// Only after this is the memory of the packet the sender's again. take copies what is needed
+	// longer.
 	err = e.take(in.process, packet)
 	in.Done(len(packet))
 	return true, err
@@ -285,9 +308,13 @@ func (e *engine) lastOf(process int) {
 	if o == nil {
 		return
 	}
-	for took, err := true, error(nil); took && err == nil; {
+	// What the process had sent when it died was sent, and may be received. A packet that it was
+	// writing is not there for the reader.
+	for n, took, err := 0, true, error(nil); n < lastPackets && took && err == nil; n++ {
 		took, err = e.takeFrom(e.from[process])
 	}
+	// From now on sendPacket uses the fabric, for the heart, which tells a process that lives that
+	// it was declared dead.
 	e.out[process] = nil
 	e.lagging -= len(o.backlog) + len(o.remainders)
 	var dead []*transfer

@@ -60,6 +60,7 @@ type mover struct {
 }
 
 func newMover() mover {
+	// With one thread, the other goroutines of the program run only if this one lets them.
 	often := 256
 	if runtime.GOMAXPROCS(0) == 1 {
 		often = 4
@@ -81,6 +82,8 @@ func (e *engine) goOn() {
 	sleepless := runtime.GOMAXPROCS(0) == 1
 	for reminded := time.Now(); ; {
 		select {
+		// A goroutine that has looked in vain is parked, or something has happened that rings no
+		// bell. So this one looks once, and then sleeps.
 		case <-e.attend: // before stop, of which it may tell
 			since = time.Now().Add(-e.patience())
 		default:
@@ -92,6 +95,9 @@ func (e *engine) goOn() {
 		}
 		happened := false
 		switch busy := e.driving.busy.Load(); {
+		// Nothing needs this goroutine soon: another one makes progress, or there is nothing to
+		// move, or the program computes. It looks once a period. Then messages of error channels
+		// still pass through this rank (P8), at little cost to the program.
 		case busy || e.over.Load() || e.watched.Load() == 0 && (quiet <= calm || sleepless):
 			timer.Reset(period)
 			select {
@@ -103,12 +109,16 @@ func (e *engine) goOn() {
 				quiet = 0
 			}
 			since = time.Now().Add(-e.patience())
+		// A goroutine waits and is parked. What it waits for has come a moment ago or comes soon,
+		// so looking costs less than a sleep.
 		case time.Since(since) < e.patience():
 			runtime.Gosched()
 			yield()
 		default:
 			happened = e.sleep(time.Since(since))
 		}
+		// After each wait it takes what has come. If another goroutine makes progress by now, that
+		// takes it.
 		if e.driving.try() {
 			for e.progress(1) {
 				happened = true
@@ -118,6 +128,8 @@ func (e *engine) goOn() {
 				e.driving.invite()
 			}
 		}
+		// Ranks that wait for each other may make progress all the time, and in vain, so reminders
+		// do not depend on who does.
 		if n := time.Since(reminded) / remindPeriod; n > 0 {
 			reminded = reminded.Add(n * remindPeriod)
 			e.remind(int(n))
@@ -125,7 +137,8 @@ func (e *engine) goOn() {
 	}
 }
 
-// wake makes goOn make progress soon. It needs no lock.
+// wake makes goOn make progress soon. It needs no lock. call comes first. A goroutine in sleep that
+// has armed the bell looks at attend afterwards. So it either finds the call, or the bell wakes it.
 func (e *engine) wake() {
 	e.call()
 	if b := e.bell.Load(); b != nil {
@@ -148,7 +161,8 @@ func (e *engine) call() {
 	}
 }
 
-// patience is how long a goroutine looks for packets before it sleeps.
+// patience is how long a goroutine looks for packets before it sleeps. To sleep and to be woken
+// takes longer than most messages take. It is not worth that for a message that comes soon.
 func (e *engine) patience() time.Duration {
 	if e.near {
 		return vain
@@ -163,6 +177,7 @@ func (e *engine) isMoving() bool {
 
 // mayGiveUp says whether a goroutine that has waited in vain for this time may sleep.
 func (e *engine) mayGiveUp(waited time.Duration) bool {
+	// This is asked at each move, so mu is taken only after that time.
 	if waited < e.patience() {
 		return false
 	}
@@ -179,8 +194,10 @@ func (e *engine) longestSleep(waited time.Duration) time.Duration {
 	switch {
 	case len(e.pulls) > 0 || slices.ContainsFunc(e.in, (*inbox).Ready): // progress lets others go first
 		return 0
+	// No bell rings when the fabric has moved bytes or has room.
 	case e.isMoving():
 		return min(waited/8, period, e.longest)
+	// Room in a ring rings no bell, so a process that lags only naps.
 	case e.near && e.lagging == 0:
 		return min(max(waited, e.shortest), e.longest)
 	}
@@ -195,6 +212,8 @@ func (e *engine) sleep(waited time.Duration) (happened bool) {
 		time.Sleep(e.longestSleep(waited))
 		return false
 	}
+	// Look once more after the bell is armed. A packet that came before is found, and one that
+	// comes later rings. See package bell.
 	mine.Arm()
 	if !e.driving.try() { // a goroutine waits again, and will call
 		mine.Disarm()
@@ -229,6 +248,7 @@ func (e *engine) await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 
 // park waits without making progress, until this goroutine is invited to.
 func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
+	// It is counted before the call, so goOn does not take the program for one that computes.
 	e.watched.Add(1)
 	defer e.watched.Add(-1)
 	defer w.Rise()
@@ -240,6 +260,7 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 		e.call()
 	}
 	select {
+	// Await tries again. Another goroutine may be first: then this one is parked again.
 	case <-e.driving.free:
 	case <-w.Sleep():
 		woken = w.Woken()
@@ -252,7 +273,8 @@ func (e *engine) park(w waiting.Sleeper, ended <-chan struct{}) (woken, over boo
 
 // drive makes progress, for await. While nothing happens it yields the core to other goroutines and
 // processes, sooner if another process of the job needs it. Over says that the wait is over;
-// otherwise it was in vain.
+// otherwise it was in vain. What w waits for is told by unlock in move, often on this goroutine. So
+// w is looked at after each move.
 func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bool) {
 	defer e.driving.leave()
 	var since time.Time
@@ -274,10 +296,13 @@ func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bo
 			since = time.Time{}
 			continue
 		}
+		// A goroutine in a loop keeps its thread. Others that are ready, such as those just woken,
+		// may have to wait for Go's preemption, which takes 10 ms.
 		if idle%e.often == 0 {
 			runtime.Gosched()
 		}
 		if e.core.polite() || idle > briefly {
+			// The clock is read only once the core is yielded: to read it takes longer than a look.
 			if since.IsZero() {
 				since = time.Now()
 			} else if e.mayGiveUp(time.Since(since)) {
@@ -289,6 +314,8 @@ func (e *engine) drive(w waiting.Sleeper, ended <-chan struct{}) (woken, over bo
 }
 
 // glance makes progress for about as long as a short message takes, unless another goroutine does.
+// It does not become the goroutine that makes progress: mu is enough for one move, and the caller
+// is about to wait anyway.
 func (e *engine) glance() {
 	if !e.driving.busy.Load() {
 		e.move(e.looks(glances), false)
@@ -310,13 +337,15 @@ type driving struct {
 }
 
 // try makes the caller the goroutine that makes progress, unless there is one. It then has to call
-// leave.
+// leave. The load comes first because a swap takes the cache line from the core of the goroutine
+// that makes progress, even if it fails.
 func (d *driving) try() bool { return !d.busy.Load() && d.busy.CompareAndSwap(false, true) }
 
 // leave lets another goroutine make progress.
 func (d *driving) leave() { d.busy.Store(false) }
 
-// invite makes a parked goroutine make progress: something happens here.
+// invite makes a parked goroutine make progress: something happens here. One value is enough:
+// whoever takes it tries, and invites the next one when its wait is over.
 func (d *driving) invite() {
 	select {
 	case d.free <- struct{}{}:
@@ -325,7 +354,8 @@ func (d *driving) invite() {
 }
 
 // lock locks mu to begin an operation. The goroutine that makes progress lets such goroutines go
-// first.
+// first. A mutex alone would not do. The goroutine that makes progress locks it again right after
+// each move, and would mostly be first.
 func (e *engine) lock() {
 	if !e.mu.TryLock() {
 		e.wanted.Add(1)
@@ -350,12 +380,14 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		return false
 	}
 	looks := times
+	// Packets that have waited for room go first: others wait for them, and they keep their order.
 	if e.lagging > 0 {
 		happened = e.catchUp()
 	}
 	e.moves++
 	due := e.moves%seldom == 0 || e.core.polite() && e.moves%(seldom/8) == 0 // a move may take long
 	ask := all || len(e.in) < e.size || len(e.transfers) > 0 || due || e.fabric.Pressing()
+	// The fabric is polled below, which takes longer than many looks.
 	if ask || happened {
 		looks = 1
 	}
@@ -363,6 +395,7 @@ func (e *engine) move(times int, all bool) (happened bool) {
 		came = e.look()
 		happened = happened || came
 	}
+	// One chunk a move, because mu is held while it is copied.
 	if len(e.pulls) > 0 {
 		e.pull()
 		happened = true

@@ -17,7 +17,9 @@ import (
 )
 
 // watched is a Network in which the processes of this machine also share memory. It learns from
-// package peers when one of them ends.
+// package peers when one of them ends. The ends come on goroutines of package peers, at any time.
+// So they have a mutex of their own: the goroutine that holds the engine's mu may be in a call of
+// the Network that returns only when Lost has told the Network of the death.
 type watched struct {
 	Network
 	ctx   context.Context // Start waits for the other processes until it ends
@@ -56,6 +58,8 @@ func (w *watched) Start(mortal bool, wake func()) (Start, error) {
 	if s.Machines, err = w.Machines(); err == nil {
 		err = w.join(&s, most)
 	}
+	// Until here all calls need all processes. AllHere ends that: no process begins its program, in
+	// which it may die, while others still meet.
 	if err == nil && mortal {
 		err = w.AllHere()
 	}
@@ -69,12 +73,16 @@ const patience = time.Minute
 // join connects this process with the others of its machine, if all of them can be connected. It
 // also makes them share memory, in groups of at most most processes, if most is not 0. They meet in
 // a directory that the first process makes.
+//
+// Its calls of the Network are collective. So a process for which something fails must not return
+// before the others do: it makes the same calls, and AllNear tells the others. Then all do without.
 func (w *watched) join(s *Start, most int) (err error) {
 	if w.near, err = w.Neighbours(0); err != nil || len(w.near) == 1 {
 		return err
 	}
 	me := slices.Index(w.near, s.Rank)
 	var name [256]byte
+	// Without a directory the name stays empty. The others see that, and no process shares memory.
 	if me == 0 {
 		if dir, err := memoryDir(); err == nil {
 			copy(name[:len(name)-1], dir)
@@ -97,6 +105,7 @@ func (w *watched) join(s *Start, most int) (err error) {
 			return err
 		}
 	}
+	// Otherwise a death that the peers do not see must be found by polls of the Network.
 	s.Wakes = s.Wakes && all
 	s.Near = w.near
 	if most > 0 {
@@ -136,13 +145,17 @@ func (w *watched) share(near []int, first bool, name string) (memory []byte, err
 			defer os.Remove(name)
 		}
 	}
+	// Nobody opens the file before it is complete.
 	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
 		return nil, allErr
 	}
+	// Either all use the memory or none does: a process without it would never look into its rings.
 	memory, err = MapFile(name, size)
 	if ok, allErr := w.AllNear(err == nil); !ok || allErr != nil {
 		return nil, allErr
 	}
+	// All have mapped it, so the first process may remove the name. The memory lasts as long as the
+	// processes do, and nothing is left when they are killed.
 	return memory, nil
 }
 
@@ -156,6 +169,8 @@ func (w *watched) awaitPeers(p *peers.Peers) error {
 	w.peers = p
 	w.peers.Watch(func(index int) {
 		w.Lost(w.near[index])
+		// The order matters: ends is raised when ended has the process, so Failed, which Poll
+		// causes, finds it there. wake is last: the goroutine that it wakes finds ends raised.
 		w.mu.Lock()
 		w.ended = append(w.ended, w.near[index])
 		w.mu.Unlock()
@@ -176,6 +191,8 @@ func memoryDir() (string, error) {
 }
 
 func (w *watched) Poll(s *Sink, times int) (happened, died bool) {
+	// It costs a load for each peer. A mark is there before the system has closed the sockets of a
+	// large process.
 	if w.peers != nil {
 		w.peers.Look()
 	}
@@ -183,6 +200,7 @@ func (w *watched) Poll(s *Sink, times int) (happened, died bool) {
 	return happened, died || w.ends.Load() > w.asked
 }
 
+// It returns all deaths each time. The engine ignores those that it has noted.
 func (w *watched) Failed() ([]int, error) {
 	dead, err := w.Network.Failed()
 	w.mu.Lock()
@@ -192,7 +210,8 @@ func (w *watched) Failed() ([]int, error) {
 }
 
 // sees says whether this process would see the end of another process, and has not seen it: the
-// other is of this machine, watched, and has not ended.
+// other is of this machine, watched, and has not ended. Such a process can vouch for the other: see
+// heart.
 func (w *watched) sees(process int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,6 +229,7 @@ func (w *watched) kill(process int) bool {
 // that the end of this process, which comes soon, is no death.
 func (w *watched) Finalize(dead bool) error {
 	err := w.Network.Finalize(dead)
+	// Only now: if this process dies before, the others have to see a death.
 	if w.peers != nil {
 		w.peers.Leave()
 		_ = w.peers.Close()
@@ -218,7 +238,7 @@ func (w *watched) Finalize(dead bool) error {
 }
 
 // Desert ends this process's part in the job as if the process had ended: the other processes of
-// this machine see it as dead.
+// this machine see it as dead. Without Leave, the closed connections are a death to them.
 func (w *watched) Desert() {
 	if w.peers != nil {
 		_ = w.peers.Close()
