@@ -44,11 +44,8 @@ func TestDirect(t *testing.T) {
 					c[random.IntN(2)].Advance(0, errors.New("over"))
 				case k == 55:
 					c[1].Lose(0)
-					dying = true
-				case k == 56:
-					c[1].liveness.expired, dying = true, true
-				case k == 57:
-					c[1].e.dead[0], dying = true, true
+				case k < 58:
+					c[1].liveness.expired, c[1].e.dead[0], dying = k == 56, k == 57, true
 				case k == 58 && !dying:
 					settle(c[:]...)
 					c[1].Revoke(errors.New("revoked"))
@@ -58,7 +55,7 @@ func TestDirect(t *testing.T) {
 			}
 			settle(c[:]...)
 			for i, r := range requests {
-				log = append(log, fmt.Sprint(i, r.ended(), r.Err, r.Status, r.Buf))
+				log = append(log, fmt.Sprint(i, r.ended(), r.Err, r.Status, string(r.Buf)))
 			}
 			return append(log, fmt.Sprint(c[1].e.leads[0].received, c[1].Kept()))
 		}

@@ -200,7 +200,7 @@ func (w *watched) Poll(s *Sink, times int) (happened, died bool) {
 	return happened, died || w.ends.Load() > w.asked
 }
 
-// It returns all deaths each time. The engine ignores those that it has noted.
+// Failed returns all deaths each time. The engine ignores those that it has noted.
 func (w *watched) Failed() ([]int, error) {
 	dead, err := w.Network.Failed()
 	w.mu.Lock()
