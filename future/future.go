@@ -10,6 +10,9 @@ import (
 // operation is done its result never changes. All methods may be called from many goroutines at
 // once.
 //
+// Operations that end at once, in the same way, may return one and the same Future: use an index,
+// not the Future, to tell which of several operations is done.
+//
 // The zero Future never completes. Futures come from operations and from New, Go, Ready and
 // Failed.
 type Future[T any] struct {
