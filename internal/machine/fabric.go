@@ -23,17 +23,17 @@ func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 	return node.Begin(&fabric{Place: *p, ctx: ctx}, node.Options{Mortal: mortal})
 }
 
-// A fabric is the fabric of a job on one machine. It sees processes end. On the board the processes
-// record that they have left, and the deaths that they have seen. So all processes learn of the
-// deaths in the same order.
+// A fabric is the fabric of a job on one machine. It sees processes end. On the roster the
+// processes record that they have left, and the deaths that they have seen. So all processes learn
+// of the deaths in the same order.
 type fabric struct {
 	Place
-	ctx   context.Context // of Begin
-	wake  func()          // of Start
-	board board
-	peers *peers.Peers
-	asked uint32        // deaths on the board at the last call of Failed
-	over  chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
+	ctx    context.Context // of Begin
+	wake   func()          // of Start
+	roster roster
+	peers  *peers.Peers
+	asked  uint32        // deaths on the roster at the last call of Failed
+	over   chan struct{} // nil unless the process was started later: closed when it does not watch its launcher any more
 }
 
 func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
@@ -48,11 +48,11 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 	} else if err != nil {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
-	f.board = memory[:boardSize(f.all())]
+	f.roster = memory[:rosterSize(f.all())]
 	if isMortal {
-		atomic.StoreUint32(f.board.mortality(), 1)
+		atomic.StoreUint32(f.roster.mortality(), 1)
 	}
-	if !f.board.claim(f.Rank, mine) {
+	if !f.roster.claim(f.Rank, mine) {
 		return node.Start{}, f.refusal("has another process as this rank")
 	}
 	if f.isLater() {
@@ -67,7 +67,7 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 		f.peers.Watch(f.end)
 	}
 	for r := range f.all() {
-		if s := f.board.state(r); s == fragile && isMortal || s == mortal && !isMortal {
+		if s := f.roster.state(r); s == fragile && isMortal || s == mortal && !isMortal {
 			f.Desert()
 			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
 		}
@@ -81,12 +81,12 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 		near[r] = r
 	}
 	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(),
-		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.board):], Later: f.Later, Wakes: true, Marks: marks}, nil
+		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.roster):], Later: f.Later, Wakes: true, Marks: marks}, nil
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of
 // the job's memory is free then. The launcher sees the ends of all processes, and this one sees
-// them on the board.
+// them on the roster.
 func (f *fabric) watchLauncher() error {
 	memory, err := os.Open(f.memory())
 	if err != nil {
@@ -117,10 +117,10 @@ func (f *fabric) watchLauncher() error {
 const launcherPeriod = 100 * time.Millisecond
 
 // Respawn has the launcher start a process, and all before it, if they were not started.
-func (f *fabric) Respawn(process int) { f.board.begin(process + 1) }
+func (f *fabric) Respawn(process int) { f.roster.begin(process + 1) }
 
 // Begun returns the number of processes that were started or are to be.
-func (f *fabric) Begun() int { return f.board.begun() }
+func (f *fabric) Begun() int { return f.roster.begun() }
 
 // refusal returns the error of a process that cannot have the place that its environment gives
 // it.
@@ -137,8 +137,8 @@ func (f *fabric) end(index int) {
 		_ = os.RemoveAll(f.dir)
 		fmt.Fprintf(os.Stderr, "mpicx: rank %d: mpicxrun has ended, and so does its job\n", f.Rank)
 		f.Kill()
-	case !f.board.over():
-		f.board.seen(index)
+	case !f.roster.over():
+		f.roster.seen(index)
 		f.wake()
 	}
 }
@@ -147,12 +147,12 @@ func (f *fabric) Poll(*node.Sink, int) (happened, died bool) {
 	if f.peers != nil {
 		f.peers.Look()
 	}
-	return false, f.board.deaths() > f.asked
+	return false, f.roster.deaths() > f.asked
 }
 
 func (f *fabric) Failed() ([]int, error) {
-	f.asked = f.board.deaths() // not the length of the list: who noted a death may have died before it was counted
-	return f.board.dead(), nil
+	f.asked = f.roster.deaths() // not the length of the list: who noted a death may have died before it was counted
+	return f.roster.dead(), nil
 }
 
 // Desert ends this process's part while the others have theirs.
@@ -170,12 +170,12 @@ func (*fabric) Requests() int { return 0 }
 func (*fabric) Pressing() bool { return false }
 
 func (f *fabric) Leave(bool) error {
-	f.board.set(f.Rank, left)
+	f.roster.set(f.Rank, left)
 	return nil
 }
 
 func (f *fabric) EverybodyLeft() (bool, error) {
-	return f.board.over(), nil
+	return f.roster.over(), nil
 }
 
 func (f *fabric) Finalize(bool) error {

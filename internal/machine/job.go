@@ -21,7 +21,7 @@ type Job struct {
 	// Started, unless it is nil, is called when a process has been started.
 	Started func(rank, pid int)
 
-	board  board
+	roster roster
 	shared []byte // the memory of package node
 	stop   context.CancelCauseFunc
 	lives  *os.File      // locked while this process lives
@@ -83,11 +83,11 @@ func (j *Job) make(in string) (err error) {
 		j.lives, err = makeFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.board, err = node.MapFile(j.memory(), memorySize(j.all()))
+		j.roster, err = node.MapFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.board, j.shared = j.board[:boardSize(j.all())], j.board[boardSize(j.all()):]
-		j.board.begin(j.Size)
+		j.roster, j.shared = j.roster[:rosterSize(j.all())], j.roster[rosterSize(j.all()):]
+		j.roster.begin(j.Size)
 	}
 	if err != nil {
 		_ = os.RemoveAll(j.dir)
@@ -140,10 +140,10 @@ func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size, j.Later} }
 // ended reports the end of a process to the others, which do not see it if the process had not
 // come, or if one of the two was started later. It returns the state that the process was in.
 func (j *Job) ended(rank int) state {
-	j.board.claim(rank, never)
-	was := j.board.state(rank)
-	if j.Later > 0 && !j.board.over() {
-		j.board.seen(rank)
+	j.roster.claim(rank, never)
+	was := j.roster.state(rank)
+	if j.Later > 0 && !j.roster.over() {
+		j.roster.seen(rank)
 		node.WakeAll(j.shared, j.all())
 	}
 	if j.Of(rank).isLater() {
@@ -164,7 +164,7 @@ func (j *Job) ended(rank int) state {
 // The system may report the end of a process that this death has caused before this one.
 func (j *Job) isFirst(rank int) bool {
 	for r := range j.all() {
-		if j.board.before(r, rank) {
+		if j.roster.before(r, rank) {
 			return false
 		}
 	}
@@ -174,7 +174,7 @@ func (j *Job) isFirst(rank int) bool {
 // any says whether a process is in this state.
 func (j *Job) any(of state) bool {
 	for r := range j.all() {
-		if j.board.state(r) == of {
+		if j.roster.state(r) == of {
 			return true
 		}
 	}

@@ -137,17 +137,17 @@ func TestEndWakesSleepers(t *testing.T) {
 // A process that has left still passes messages on. Its end is a death unless all have left:
 // then the job ends in this way.
 func TestEndOfWhoHasLeft(t *testing.T) {
-	f := &fabric{Place: Place{Size: 3}, board: make(board, boardSize(3)), wake: func() {}}
-	f.board.begin(3)
+	f := &fabric{Place: Place{Size: 3}, roster: make(roster, rosterSize(3)), wake: func() {}}
+	f.roster.begin(3)
 	for r, s := range []state{left, mortal, mortal} {
-		f.board.set(r, s)
+		f.roster.set(r, s)
 	}
 	f.end(0)
-	require.Equal(t, []int{0}, f.board.dead())
-	f.board.set(1, left)
-	f.board.set(2, left)
+	require.Equal(t, []int{0}, f.roster.dead())
+	f.roster.set(1, left)
+	f.roster.set(2, left)
 	f.end(1)
-	require.Equal(t, []int{0}, f.board.dead())
+	require.Equal(t, []int{0}, f.roster.dead())
 }
 
 // A process that the others still need when it has left has died, and its end is the job's status,
@@ -157,9 +157,9 @@ func TestStatusOfWhoHasLeft(t *testing.T) {
 		j, err := NewJob(2, 0)
 		require.NoError(t, err)
 		defer j.Close()
-		j.board.set(0, left)
-		j.board.seen(0) // by 1, which ends for that
-		j.board.set(1, since)
+		j.roster.set(0, left)
+		j.roster.seen(0) // by 1, which ends for that
+		j.roster.set(1, since)
 		lives := filepath.Join(t.TempDir(), "lives")
 		require.NoError(t, syscall.Mkfifo(lives, 0o600))
 		scripts := []string{
@@ -174,11 +174,11 @@ func TestStatusOfWhoHasLeft(t *testing.T) {
 	}
 }
 
-// A process may be killed after it has noted a death on the board, and before it has counted it.
+// A process may be killed after it has noted a death on the roster, and before it has counted it.
 // The others see the next death nevertheless.
 func TestDeathThatIsNotCounted(t *testing.T) {
-	b := board(make([]byte, boardSize(3)))
-	f := &fabric{board: b}
+	b := roster(make([]byte, rosterSize(3)))
+	f := &fabric{roster: b}
 	atomic.StoreUint32(b.when(0), 1)
 	dead, err := f.Failed()
 	require.NoError(t, err)

@@ -156,7 +156,7 @@ func (r *run) abort() {
 
 // startLater starts the processes that others have asked for.
 func (r *run) startLater() {
-	for len(r.running) > 0 && r.started < r.board.begun() {
+	for len(r.running) > 0 && r.started < r.roster.begun() {
 		rank := r.started
 		if err := r.start(); err != nil {
 			r.news[rank] = fmt.Sprintf("rank %d can't be started: %v", rank, err)
@@ -206,8 +206,8 @@ func (r *run) judge() []Outcome {
 	outcomes := r.outcomes[:r.started]
 	for rank := range outcomes {
 		o := &outcomes[rank]
-		o.Died = (o.was != left || r.board.died(rank)) && (r.any(mortal) || r.any(fragile) || r.any(left))
-		o.Survived = o.Died && r.any(left) && !r.any(fragile) && r.board.survives()
+		o.Died = (o.was != left || r.roster.died(rank)) && (r.any(mortal) || r.any(fragile) || r.any(left))
+		o.Survived = o.Died && r.any(left) && !r.any(fragile) && r.roster.survives()
 		o.First = o.Died && r.isFirst(rank)
 		switch {
 		case r.news[rank] != "":

@@ -9,14 +9,14 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// A board is the beginning of a job's shared memory. Its words are read and written atomically. It
+// A roster is the beginning of a job's shared memory. Its words are read and written atomically. It
 // has a cache line for each process. The first word of the line is the process's state. The second
 // is 0 while no process has seen its death, and then its place, from 1, in the order in which
 // deaths were seen. A last line has the number of deaths that have been seen, the number of
 // processes that were started or are to be started, and whether the job survives deaths.
-type board []byte
+type roster []byte
 
-// A state is the state of a process on the board.
+// A state is the state of a process on the roster.
 type state uint32
 
 const (
@@ -29,25 +29,25 @@ const (
 
 const line = 64 // bytes of a cache line
 
-// boardSize returns the size of the board; the rest of the memory is package node's.
-func boardSize(n int) int { return (n + 1) * line }
+// rosterSize returns the size of the roster; the rest of the memory is package node's.
+func rosterSize(n int) int { return (n + 1) * line }
 
-func memorySize(n int) int { return boardSize(n) + node.MemorySize(n) }
+func memorySize(n int) int { return rosterSize(n) + node.MemorySize(n) }
 
-func (b board) word(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line])) }
+func (b roster) word(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line])) }
 
 // seen notes that this process has seen the death of another.
-func (b board) seen(rank int) {
+func (b roster) seen(rank int) {
 	if atomic.CompareAndSwapUint32(b.when(rank), 0, b.deaths()+1) {
 		atomic.AddUint32(b.count(), 1)
 	}
 }
 
 // died says whether a process has seen the death of another.
-func (b board) died(rank int) bool { return atomic.LoadUint32(b.when(rank)) > 0 }
+func (b roster) died(rank int) bool { return atomic.LoadUint32(b.when(rank)) > 0 }
 
 // over says whether all processes that have not died have left.
-func (b board) over() bool {
+func (b roster) over() bool {
 	for r := range b.begun() {
 		if b.state(r) != left && !b.died(r) {
 			return false
@@ -57,22 +57,22 @@ func (b board) over() bool {
 }
 
 // deaths returns the number of deaths that any process has seen.
-func (b board) deaths() uint32 { return atomic.LoadUint32(b.count()) }
+func (b roster) deaths() uint32 { return atomic.LoadUint32(b.count()) }
 
-func (b board) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
+func (b roster) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
 
 // survives says whether the job survives the death of a process. It is not known before a process
 // has joined.
-func (b board) survives() bool { return atomic.LoadUint32(b.mortality()) > 0 }
+func (b roster) survives() bool { return atomic.LoadUint32(b.mortality()) > 0 }
 
-func (b board) mortality() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+8])) }
+func (b roster) mortality() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+8])) }
 
 // begun returns the number of processes that were started or are to be started. They are the first
 // ones.
-func (b board) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }
+func (b roster) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }
 
 // begin makes the launcher start the first n processes, unless they were started.
-func (b board) begin(n int) {
+func (b roster) begin(n int) {
 	for {
 		was := atomic.LoadUint32(b.beginnings())
 		if uint32(n) <= was || atomic.CompareAndSwapUint32(b.beginnings(), was, uint32(n)) {
@@ -81,10 +81,10 @@ func (b board) begin(n int) {
 	}
 }
 
-func (b board) beginnings() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+4])) }
+func (b roster) beginnings() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+4])) }
 
 // dead returns the processes whose deaths have been seen, in order.
-func (b board) dead() (all []int) {
+func (b roster) dead() (all []int) {
 	for r := range len(b)/line - 1 {
 		if b.died(r) {
 			all = append(all, r)
@@ -97,20 +97,20 @@ func (b board) dead() (all []int) {
 }
 
 // when returns the word with a process's place in the order of deaths; 0: its death was not seen.
-func (b board) when(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line+4])) }
+func (b roster) when(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line+4])) }
 
 // before says whether the death of a process was seen before that of another.
-func (b board) before(one, other int) bool {
+func (b roster) before(one, other int) bool {
 	first, second := atomic.LoadUint32(b.when(one)), atomic.LoadUint32(b.when(other))
 	return first > 0 && (second == 0 || first < second)
 }
 
-func (b board) state(rank int) state { return state(atomic.LoadUint32(b.word(rank))) }
+func (b roster) state(rank int) state { return state(atomic.LoadUint32(b.word(rank))) }
 
-func (b board) set(rank int, s state) { atomic.StoreUint32(b.word(rank), uint32(s)) }
+func (b roster) set(rank int, s state) { atomic.StoreUint32(b.word(rank), uint32(s)) }
 
 // claim changes the state of a process from absent to another. It returns false if the process was
 // not absent.
-func (b board) claim(rank int, s state) bool {
+func (b roster) claim(rank int, s state) bool {
 	return atomic.CompareAndSwapUint32(b.word(rank), uint32(absent), uint32(s))
 }
