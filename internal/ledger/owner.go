@@ -52,6 +52,7 @@ func (c *Comm) takeOver(outside *Scope) {
 		}
 		o.err, o.from = nil, nil
 	}
+	c.endStale() // it may be over but for those Trys
 }
 
 // MadeInside says whether c was made inside a Try that owns e, an error of another communicator.

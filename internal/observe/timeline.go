@@ -117,7 +117,7 @@ func (w *Timeline) create(dir, job string) error {
 	}
 	if err != nil {
 		f.Close()
-		w.file = nil
+		w.file, w.name = nil, "" // open makes another one
 	}
 	return err
 }

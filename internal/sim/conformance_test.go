@@ -92,14 +92,15 @@ func (l locked) TrySend(dest, tag int, epoch transport.Epoch, w signature.Word, 
 	defer l.mu.lock()()
 	return l.Comm.TrySend(dest, tag, epoch, w, buf)
 }
-func (l locked) Isend(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Isend(r) }
-func (l locked) Poke()                            { defer l.mu.lock()(); l.Comm.Poke() }
-func (l locked) Listen(to transport.Listener)     { defer l.mu.lock()(); l.Comm.Listen(to) }
-func (l locked) Irecv(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Irecv(r) }
-func (l locked) Probe(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Probe(r) }
-func (l locked) Mprobe(r *transport.Request)      { defer l.mu.lock()(); l.Comm.Mprobe(r) }
-func (l locked) Mrecv(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Mrecv(r) }
-func (l locked) Cancel(r *transport.Request) bool { defer l.mu.lock()(); return l.Comm.Cancel(r) }
+func (l locked) Isend(r *transport.Request)        { defer l.mu.lock()(); l.Comm.Isend(r) }
+func (l locked) Poke()                             { defer l.mu.lock()(); l.Comm.Poke() }
+func (l locked) Listen(to transport.Listener)      { defer l.mu.lock()(); l.Comm.Listen(to) }
+func (l locked) Irecv(r *transport.Request)        { defer l.mu.lock()(); l.Comm.Irecv(r) }
+func (l locked) TryRecv(r *transport.Request) bool { defer l.mu.lock()(); return l.Comm.TryRecv(r) }
+func (l locked) Probe(r *transport.Request)        { defer l.mu.lock()(); l.Comm.Probe(r) }
+func (l locked) Mprobe(r *transport.Request)       { defer l.mu.lock()(); l.Comm.Mprobe(r) }
+func (l locked) Mrecv(r *transport.Request)        { defer l.mu.lock()(); l.Comm.Mrecv(r) }
+func (l locked) Cancel(r *transport.Request) bool  { defer l.mu.lock()(); return l.Comm.Cancel(r) }
 func (l locked) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	defer l.mu.lock()()
 	c, err := l.Comm.Sub(name, members)

@@ -108,9 +108,8 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 		}
 	}
 	groups := p.groups(all)
-	places := p.places(groups)
-	p.decode(groups, places)
-	p.read(all, places)
+	p.decode(groups, p.places(groups))
+	p.read(all, p.places(groups)) // without the ranks that decode their own parts
 	for part, r := range p.owner {
 		if r < 0 {
 			missing = append(missing, part)

@@ -166,8 +166,8 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 
 // told returns the error of a gather as a Wait reports it.
 func (t *turn) told(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || t.op == nil { // refused: gather has waited
+		return err
 	}
 	return cmp.Or(t.f.Wait(ctx), err)
 }

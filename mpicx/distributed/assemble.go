@@ -118,9 +118,8 @@ func (a *assembler) exchange(ctx context.Context, done bool) bool {
 	for k, place := range places {
 		a.owned = append(a.owned, sparse.Triplet{Row: int32(place >> 32), Col: int32(uint32(place)), Val: vals[k]})
 	}
-	for q := range a.vals {
-		a.places[q], a.vals[q] = a.places[q][:0], a.vals[q][:0]
-	}
+	clear(a.places) // their memory too: the next batch may go to other ranks
+	clear(a.vals)
 	a.count = 0
 	return all[0]
 }

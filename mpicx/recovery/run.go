@@ -150,7 +150,7 @@ func (r *run) catchUp(ctx context.Context) {
 	}
 	r.place = places[r.comm.Rank()]
 	for p := range r.places {
-		if !slices.Contains(places, p) {
+		if _, taken := slices.BinarySearch(places, p); !taken {
 			r.gone = append(r.gone, p)
 		}
 	}

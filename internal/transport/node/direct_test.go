@@ -12,8 +12,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
-// Random programs of two ranks end alike whether a receive may take its message from the ring or
-// not: Irecv has the message pass the queues.
+// Random programs end alike whether a receive may take its message from the ring or not: Irecv has
+// the message pass the queues.
 func TestDirect(t *testing.T) {
 	direct := 0
 	for seed := range uint64(3000) {
@@ -21,8 +21,7 @@ func TestDirect(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			c, _ := pair(seed%2 == 0)
 			listen(c[1])
-			var requests []*request
-			dying := false
+			requests, dying := []*request(nil), false
 			for range 30 {
 				buf := make([]byte, 1+random.IntN(2))
 				r := &request{Request: transport.Request{Buf: buf, Peer: 0, Tag: random.IntN(2), Epoch: c[1].Epoch(), Signature: signature.Word(random.IntN(2))}, done: make(chan struct{})}
