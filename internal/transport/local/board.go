@@ -32,6 +32,8 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	number := s.Count(r.Epoch, r.Signature)
 	r.Err = s.barred(r)
 	s.mu.Unlock()
+	// The board and deaths read the number of the call from its tag, so it is set before r is
+	// shown.
 	r.Tag = transport.CollectiveTag(number)
 	if r.Err != nil {
 		return true
@@ -39,6 +41,8 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	e := r.Epoch
 	// From here on another rank may end r, and its Completed may run on another goroutine.
 	m, ok := s.meet(number, r)
+	// r is on no list, so it is still this goroutine's. What has kept it from the board was there
+	// before the board was looked at, so one of the two errors below is there.
 	if !ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -50,6 +54,8 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	// Ends and halts are told without locks, because what is told may begin operations.
 	s.comm.tell(m.others, nil)
 	s.comm.halt(e, m.halts)
+	// This may end the process of the absent rank, and with it r, which must be on the board by
+	// then.
 	if m.misses {
 		s.comm.sides[m.absent].process.owes(s)
 	}
@@ -79,6 +85,8 @@ func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
 		return m, false
 	}
 	m.ended, m.others, m.halts = b.Meet(s.rank, number, r)
+	// A rank that leaves is noted on the board with this lock. So it is found here, or its leave
+	// finds r waiting (isMissed).
 	if !m.ended {
 		m.absent, m.misses = b.Missing(r)
 	}
@@ -88,7 +96,8 @@ func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
 	return m, true
 }
 
-// begin and tell are those of the sides that requests which the board has ended belong to.
+// begin and tell are those of the sides that requests which the board has ended belong to. The
+// caller of begin holds the board's lock, and the caller of tell holds none.
 func (c *communicator) begin(ended *transport.Request) {
 	for r := ended; r != nil; r = r.Next {
 		c.sides[board.RankOf(r)].begin()
@@ -107,6 +116,8 @@ func (c *communicator) tell(ended *transport.Request, err error) {
 func (s *Comm) take(which func(*transport.Request) bool, cause error) {
 	b := &s.comm.board
 	b.Lock()
+	// Taking a request breaks its place, so no other rank reads or writes its buffers from here on
+	// (F4).
 	taken := b.Take(s.rank, which)
 	s.comm.begin(taken)
 	b.Unlock()

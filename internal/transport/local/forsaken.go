@@ -44,6 +44,8 @@ func (s *Comm) endForsaken() {
 func (s *Comm) endMissing() {
 	b := &s.comm.board
 	b.Lock()
+	// A rank that has left but is not silent yet may have sent an error, and the calls then end
+	// with that error instead. When it is silent, leave looks here again.
 	taken, absent := b.Forsake(s.rank, func(rank int) bool { return s.comm.sides[rank].process.silent.Load() })
 	s.comm.begin(taken)
 	b.Unlock()
@@ -59,6 +61,8 @@ func (s *Comm) endLeft(which func(*transport.Request) bool) {
 	for r := range match.List(ended) {
 		end(r, &transport.LeftError{Rank: r.Peer})
 	}
+	// Which is called with the mu of the side where the message waits. It must not be called after
+	// a receive has taken the send, whose owner may use it again.
 	for _, m := range s.listed() {
 		if r := s.comm.sides[m.dest].withdrawIf(m, which); r != nil {
 			s.unlist(m)

@@ -12,11 +12,15 @@ import (
 // A communicator is what all its ranks share.
 type communicator struct {
 	*job
+	// Sides and their processes never change, so they are read without a lock. A rank that uses one
+	// side keeps all of them alive.
 	sides  []Comm
 	relay  relay
 	board  board.Board
 	absent atomic.Int32 // members that have left or died; one may count twice
 
+	// mu guards subs, and which members are missing in each. A new communicator is made with the mu
+	// of its parent, so mu comes before all other locks here (see Comm).
 	mu   sync.Mutex
 	subs map[transport.Name]*sub
 }
@@ -33,7 +37,9 @@ type sub struct {
 	count   int    // number of missing members
 }
 
-// settle notes that a rank has made s or never will. It says whether no rank is missing now.
+// settle notes that a rank has made s or never will. It says whether no rank is missing now. The
+// caller holds the mu of the parent. A rank may be settled more than once: by its own Sub, by
+// forget, and by its death.
 func (s *sub) settle(rank int) bool {
 	if s.missing[rank] {
 		s.missing[rank] = false
@@ -61,6 +67,8 @@ func newJob(n int, mortal bool) []*Comm {
 
 func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
 	c := &communicator{job: j, sides: make([]Comm, n)}
+	// No rank uses the new communicator yet. But deaths and leaves reach a side as soon as it has
+	// joined, and then visit all others. So all sides are complete before the first of them joins.
 	c.board.Open(n, e)
 	for i := range c.sides {
 		s := &c.sides[i]
@@ -87,8 +95,9 @@ func (s *Comm) Features() transport.Features {
 	return transport.Features{Name: "local", SharedCores: true, Board: true, Deaths: s.comm.mortal}
 }
 
-// Sub completes at once. The members share memory: the first one makes the communicator, and
-// the others find it by its name.
+// Sub completes at once. The members share memory: the first one makes the communicator, and the
+// others find it by its name. It is found or made under one hold of the parent's mu, so there is
+// only one of a name.
 func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	if err := name.Check(); err != nil {
 		return nil, err
@@ -133,8 +142,9 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	return &made.sides[rank], nil
 }
 
-// forget notes that a rank in epoch e will make no communicator named in an earlier epoch.
-// Others may still make it, and then share it with those that have.
+// forget notes that a rank in epoch e will make no communicator named in an earlier epoch. Others
+// may still make it, and then share it with those that have. Without this, an error that keeps a
+// member from its Sub would leave the communicator in memory as long as its parent.
 func (c *communicator) forget(rank int, e transport.Epoch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,8 +155,8 @@ func (c *communicator) forget(rank int, e transport.Epoch) {
 	}
 }
 
-// Close has nothing to release: the garbage collector frees a communicator once no rank refers
-// to it.
+// Close has nothing to release: the garbage collector frees a communicator once no rank refers to
+// it. Only this side's listener hears nothing more: other ranks may still use theirs.
 func (s *Comm) Close() error {
 	s.attention.Store(closed)
 	return nil
@@ -154,11 +164,13 @@ func (s *Comm) Close() error {
 
 // Advance moves this rank to the next epoch.
 func (s *Comm) Advance(generation int, cause error) {
+	// Forget comes second: it compares names with the epoch that the rank is in now, and needs no
+	// lock of the side.
 	s.endAll(func() *transport.Request { return s.Matcher.Advance(generation, cause) }, cause)
 	s.comm.forget(s.rank, s.Epoch())
 }
 
-// Revoke ends all requests of this rank.
+// Revoke ends all requests of this rank. The epoch stays, so nothing is forgotten.
 func (s *Comm) Revoke(cause error) {
 	s.endAll(func() *transport.Request { return s.Matcher.Revoke(cause) }, cause)
 }
@@ -173,6 +185,9 @@ func (s *Comm) endAll(leave func() *transport.Request, cause error) {
 	posted := leave()
 	s.sending.mu.Unlock()
 	s.mu.Unlock()
+	// The ends come last, without locks, because what they tell may begin operations. Nothing of
+	// the old epoch is added any more. Requests on the board are looked for with the board's lock
+	// after Live has changed, for the reason in meet.
 	s.served(posted)
 	// Listed messages of other ranks stay here until their senders end them; no receive finds
 	// them. This rank's own listed sends end now.
@@ -185,6 +200,8 @@ func (s *Comm) endAll(leave func() *transport.Request, cause error) {
 func (s *Comm) Quiesce(then func()) { s.working.whenQuiet(then) }
 
 // EachPending visits this rank's requests, which wait in its own side, in others, and on the board.
+// Each is visited with the lock under which it would be taken, so it can't end meanwhile. The locks
+// are held one after the other: no two sides may be locked at once, and requests do not move.
 func (s *Comm) EachPending(visit func(*transport.Request)) {
 	s.mu.Lock()
 	for r := range s.Posted.All() {
@@ -193,6 +210,7 @@ func (s *Comm) EachPending(visit func(*transport.Request)) {
 	s.mu.Unlock()
 	b := &s.comm.board
 	b.Lock()
+	// Nothing on the board is matched by its Peer, so that is free to say which rank it waits for.
 	for r := range b.All(s.rank) {
 		r.Peer = b.Awaited(r)
 		visit(r)

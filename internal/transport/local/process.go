@@ -14,10 +14,16 @@ import (
 // read without mu by ranks that begin operations. mu protects members, and makes die and join
 // exclude each other.
 type process struct {
+	// Each flag is set once. Dead changes with mu. Left is set when the program ends, silent when
+	// what it has sent has arrived, and absent after silent or dead. The count of a communicator is
+	// raised last, so a rank that finds itself counted there finds the flags that are the reason.
 	dead, left atomic.Bool
-	silent     atomic.Bool  // it has left, and its messages have arrived
-	absent     atomic.Bool  // it has left or died, and its communicators count it
-	awaited    atomic.Int32 // requests that wait for it: see Comm.counts
+	silent     atomic.Bool // it has left, and its messages have arrived
+	absent     atomic.Bool // it has left or died, and its communicators count it
+	// It counts the receives and probes of other ranks that name the process, and the sends to it
+	// that no receive has taken. If it is 0, leave knows that none of these need the process.
+	// Otherwise it looks at them, because requests of epochs that the rank has left count too.
+	awaited atomic.Int32 // requests that wait for it: see Comm.counts
 
 	mu      sync.Mutex
 	members []member
@@ -30,7 +36,10 @@ type member struct {
 	rank int
 }
 
-// join notes that s is a side of the process. It says whether the process is dead.
+// join notes that s is a side of the process. It says whether the process is dead. It holds mu from
+// the append to the look at the flags. Leave and die set theirs first and read the members
+// afterwards, so they find s, or s finds the flag. If both happen, s is noted twice on the board,
+// which does no harm: neither note says that the rank will come.
 func (p *process) join(s *Comm) (dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -47,7 +56,9 @@ func (p *process) join(s *Comm) (dead bool) {
 	return p.dead.Load()
 }
 
-// leave notes that the program has ended. It will send no message that others wait for.
+// leave notes that the program has ended. It will send no message that others wait for. It does not
+// end the process, which still forwards errors, unless another rank needs it and processes are
+// mortal. Where they are not, the requests that need it end with a LeftError instead.
 func (p *process) leave(j *job, dies bool) {
 	if dies && j.mortal {
 		p.expire()
@@ -60,6 +71,8 @@ func (p *process) leave(j *job, dies bool) {
 	for _, s := range p.live() {
 		s.leaves()
 	}
+	// All boards have the note now. A call that comes to one of them later finds there that the
+	// rank is absent, and calls owes. Calls that came before are found here.
 	if j.mortal && p.isMissed() {
 		p.expire()
 		return
@@ -74,6 +87,8 @@ func (p *process) leave(j *job, dies bool) {
 	p.whenTold(func() {
 		p.silent.Store(true)
 		p.miss()
+		// Read after silent and the counts are set. A request that begins later finds these, and
+		// its rank looks for itself (look, Look, owes).
 		named := !j.mortal && (p.awaited.Load() > 0 || p.isMissed())
 		for _, s := range p.live() {
 			if c := s.comm; named || int(c.absent.Load()) >= len(c.sides)-1 {
@@ -88,6 +103,7 @@ func (p *process) leave(j *job, dies bool) {
 // leaves notes on the board that the rank makes no more calls.
 func (s *Comm) leaves() {
 	s.mu.Lock()
+	// Both are of one epoch, because mu is held. The board's lock is never held together with mu.
 	e := s.Epoch()
 	made, _ := s.Matcher.Called()
 	s.mu.Unlock()
@@ -97,7 +113,8 @@ func (s *Comm) leaves() {
 	b.Unlock()
 }
 
-// isMissed says whether calls on a board wait for the process, which has left.
+// isMissed says whether calls on a board wait for the process, which has left. Leave must have
+// noted the process on all of them before.
 func (p *process) isMissed() (missed bool) {
 	for _, s := range p.live() {
 		b := &s.comm.board
@@ -108,7 +125,8 @@ func (p *process) isMissed() (missed bool) {
 	return missed
 }
 
-// owes is called when a call of rank s needs the process, which has left.
+// owes is called when a call of rank s needs the process, which has left. The caller holds no lock,
+// because both ways may end requests of many ranks.
 func (p *process) owes(s *Comm) {
 	if s.comm.mortal {
 		p.expire()
@@ -117,7 +135,8 @@ func (p *process) owes(s *Comm) {
 	}
 }
 
-// miss counts the process as absent in its communicators.
+// miss counts the process as absent in its communicators. Left and silent, or dead, are set before:
+// a rank that sees the count looks at these.
 func (p *process) miss() {
 	if p.absent.Swap(true) {
 		return
@@ -127,7 +146,8 @@ func (p *process) miss() {
 	}
 }
 
-// live returns the sides that are in use.
+// live returns the sides that are in use. The slice keeps them alive while they are visited,
+// without mu. A side that joins later looks at the flags itself.
 func (p *process) live() (sides []*Comm) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +160,9 @@ func (p *process) live() (sides []*Comm) {
 }
 
 // needs says whether a request of another rank needs s's, in an epoch that s has not left. Requests
-// of epochs that it has left end by themselves.
+// of epochs that it has left end by themselves. One side is locked at a time. A request that is
+// posted in a side behind the loop has found left set, and its rank looks after it is posted
+// (awaits).
 func (c *communicator) needs(s *Comm) (needed bool) {
 	rank, epoch := s.rank, s.Epoch()
 	for i := range c.sides {
@@ -173,7 +195,8 @@ func (p *process) expire() { p.whenTold(p.die) }
 // whenTold calls f once everything that the process has sent has arrived, in all its communicators.
 func (p *process) whenTold(f func()) {
 	var under atomic.Int32
-	// This one is for the loop: f must not be called before all communicators are counted.
+	// This one is for the loop: f must not be called before all communicators are counted. F runs
+	// on the goroutine that counts down last, which holds no lock: this one, or one of a relay.
 	under.Store(1)
 	arrived := func() {
 		if under.Add(-1) == 0 {
@@ -192,6 +215,9 @@ func (p *process) whenTold(f func()) {
 // received.
 func (p *process) die() {
 	p.mu.Lock()
+	// From here on every request that this process begins ends with ErrDied, and every side that
+	// joins finds the death. A request that was let through before is found below, in the side
+	// where it waits.
 	again := p.dead.Swap(true)
 	p.mu.Unlock()
 	if again {
@@ -217,16 +243,23 @@ func (c *communicator) dropDead(victim int) {
 	for i := range c.sides {
 		side := &c.sides[i]
 		side.mu.Lock()
+		// A receive that is posted after this finds the death with the same mu (DeathFor). One that
+		// was posted before is found by endAfterDeath, if it still waits then.
 		side.Lose(victim)
 		side.mu.Unlock()
 	}
+	// After Lose: a rank that finds the board blind needs the death as the reason (see meet).
 	c.board.Lock()
 	c.board.Blind()
 	c.board.Unlock()
+	// Messages that were buffered stay. They had been sent, and a receive that names the dead rank
+	// may still take them.
 	c.sides[victim].endSends(func(*message) bool { return true }, transport.ErrDied)
 }
 
-// tellDeath tells the listeners of c that the process of a rank has died.
+// tellDeath tells the listeners of c that the process of a rank has died. A listener that comes at
+// the same time may be told twice, but not never: Listen reads the deaths with mu after it has set
+// attention, and Lose came before this.
 func (c *communicator) tellDeath(victim int) {
 	for i := range c.sides {
 		side := &c.sides[i]
@@ -262,7 +295,9 @@ func (c *communicator) endAfterDeath(victim int) {
 	c.mu.Unlock()
 }
 
-// end ends the requests of a list with err.
+// end ends the requests of a list with err. The caller has taken them from all queues, has called
+// served for them, and holds no lock: Completed may begin operations. List has read the next
+// request by the time that one is reused.
 func end(list *transport.Request, err error) {
 	for r := range match.List(list) {
 		r.Err = err

@@ -15,6 +15,8 @@ import (
 // Any goroutine may do such work, and may call Advance while it does. So no goroutine waits for the
 // count to reach 0. The one that ends the last piece of work calls the functions in waiting.
 type working struct {
+	// Both are in one word, so the goroutine that ends a piece of work learns in one atomic
+	// operation that it was the last one and that somebody waits. If nobody does, it takes no lock.
 	count atomic.Int64 // twice their number, plus 1 if waiting is not empty
 
 	mu      sync.Mutex
@@ -43,6 +45,7 @@ func (w *working) whenQuiet(f func()) {
 	}
 	w.mu.Lock()
 	w.waiting = append(w.waiting, f)
+	// It is set with mu, after f is in waiting: a goroutine that finds it set finds f there.
 	w.count.Or(1)
 	w.mu.Unlock()
 	w.tell()

@@ -14,6 +14,8 @@ import (
 // worker there, and only its side is added to ready. So the depth of the stack does not depend on
 // the number of ranks.
 type relay struct {
+	// mu guards all fields. It is not held while a listener or a function of onIdle is called,
+	// because these may poke, start operations and take any locks of their own.
 	mu      sync.Mutex
 	ready   []*Comm  // sides whose listeners may have something to send
 	onIdle  []func() // called when no side is ready
@@ -25,12 +27,16 @@ const batch = 32
 
 // Values of Comm.asking: whether a listener is asked for messages.
 const (
+	// Only the goroutine that makes it asked adds the side to ready, and only the worker that makes
+	// it idle takes the side out. So a side is in ready once at most.
 	idle       = iota
 	asked      // until it has no more
 	askedAgain // and then once more, because it may have new ones
 )
 
 func (y *relay) poke(s *Comm) {
+	// If the worker makes it idle between the two attempts, Next may have been called too early,
+	// and this goroutine tries again.
 	for !s.asking.CompareAndSwap(idle, asked) {
 		if s.asking.CompareAndSwap(asked, askedAgain) || s.asking.Load() == askedAgain {
 			return
@@ -50,6 +56,10 @@ func (y *relay) whenIdle(f func()) {
 	y.mu.Unlock()
 }
 
+// workIfNobodyDoes carries messages on this goroutine if no worker is there to do so. The caller
+// holds mu, and has added to ready or onIdle in the same hold. A worker looks at both before it
+// leaves, with mu, so nothing that was added is left behind. It is unlocked in between, so the
+// caller must rely on nothing that it has read before.
 func (y *relay) workIfNobodyDoes() {
 	if y.workers == 0 {
 		y.workers++
@@ -57,6 +67,8 @@ func (y *relay) workIfNobodyDoes() {
 	}
 }
 
+// help is work on a goroutine of its own. It was counted before that goroutine began, so no other
+// worker takes itself for the last one meanwhile.
 func (y *relay) help() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -68,6 +80,9 @@ func (y *relay) help() {
 func (y *relay) work() {
 	var buf [batch]*Comm
 	for {
+		// Sides are taken from the front and put back at the end. Each gives one message in its
+		// turn, and news that comes meanwhile may make its next message unnecessary (see
+		// Listener.Next).
 		sides := buf[:copy(buf[:], y.ready)]
 		y.ready = y.ready[len(sides):]
 		// Only the last worker calls these, because another one may be handing on the last message.
@@ -82,6 +97,7 @@ func (y *relay) work() {
 			y.mu.Lock()
 			continue
 		}
+		// Help is worth a goroutine only if another full batch is left for it, and a core is.
 		if len(y.ready) > batch && y.workers < runtime.GOMAXPROCS(0) {
 			y.workers++
 			go y.help()
@@ -107,6 +123,8 @@ func (y *relay) work() {
 		y.ready = append(y.ready, more...)
 	}
 	if y.workers--; y.workers == 0 {
+		// The front of its memory is used up. Errors are rare, so none of it is kept for the next
+		// one.
 		y.ready = nil
 	}
 }
@@ -125,12 +143,15 @@ type early struct {
 }
 
 // send hands a message of s's listener to the listener of rank dest, or keeps it until there is
-// one.
+// one. A death ends both what a process sends and what it takes. For a death that may wait, expire
+// lets all messages arrive first.
 func (s *Comm) send(dest int, payload []byte) {
 	to, rank := &s.comm.sides[dest], s.rank
 	if s.process.dead.Load() || to.process.dead.Load() {
 		return
 	}
+	// Attention never changes back to keeping. If keep finds that it has changed, the listener is
+	// there to be called, without mu, or the side is closed.
 	if to.attention.Load() == keeping && to.keep(rank, payload) {
 		return
 	}
@@ -157,10 +178,14 @@ func (s *Comm) Listen(l transport.Listener) {
 	var dead []int
 	for {
 		s.mu.Lock()
+		// Take is called without mu, and attention stays keeping meanwhile. What comes now is kept,
+		// and handed on in the next turn, behind what came before it.
 		early := s.early
 		s.early = nil
 		if len(early) == 0 {
 			s.listener = l
+			// The order matters to tellDeath and Poke, which read attention without mu, and then
+			// the listener. A side that was closed stays closed.
 			s.attention.CompareAndSwap(keeping, listening)
 			dead = s.Dead() // tellDeath tells l of later deaths
 			s.mu.Unlock()
@@ -174,6 +199,8 @@ func (s *Comm) Listen(l transport.Listener) {
 	for _, rank := range dead {
 		l.Died(rank)
 	}
+	// Until now Poke did nothing here, and the messages that l has taken may have given it some to
+	// send.
 	s.Poke()
 }
 

@@ -12,6 +12,12 @@ import (
 // A Comm is one rank's side of a communicator, in which the messages to the rank meet its receives.
 // No goroutine holds the mu of two sides. It may lock sending.mu while it holds a mu, and locks
 // nothing while it holds sending.mu.
+//
+// The locks are taken in this order: the mu of a communicator, that of a process, that of a side,
+// and sending.mu. The board's lock is never held together with a side's. Completers, listeners, and
+// the functions of Quiesce are called without any lock. Of the functions of callers only these run
+// with one: Alloc, of a receive that gets a short message; Carry; Awaited and Acknowledged; and the
+// visitors of EachPending and EachUnreceived.
 type Comm struct {
 	comm    *communicator
 	process *process // that the side belongs to
@@ -40,18 +46,23 @@ type Comm struct {
 
 var _ transport.Comm = (*Comm)(nil)
 
-// message is a message that waits for its receive. If it has a Send, it is not buffered: its
-// bytes are the sender's until the receive copies them. The mu of the side in which it waits
-// guards Send.
+// message is a message that waits for its receive. If it has a Send, it is not buffered: its bytes
+// are the sender's until the receive copies them. The mu of the side in which it waits guards Send.
+// The goroutine that clears Send, with that mu, ends the send: in a receive, in Cancel, or for the
+// sender's side. Others then find no Send, and leave the message alone.
 type message struct {
 	match.Node[message]
 	shared bool
 	next   *message // in the list of buffers
 
+	// Both are for a message with a Send, which the sender's side has to find in order to end it. A
+	// buffered message is no concern of the sender any more.
 	dest  int // rank of the side in which it waits, if it has a Send
 	index int // in the sender's list, guarded by its sending.mu; -1: not listed
 
-	bytes  []byte
+	bytes []byte
+	// A message that is only a little longer gets memory of its own size, because most of a long
+	// buffer would be empty.
 	inline [64]byte          // has the bytes if there are few
 	long   *[EagerLimit]byte // has the bytes if there are many; nil: they are elsewhere
 }
@@ -62,8 +73,9 @@ var longBuffers = sync.Pool{New: func() any { return new([EagerLimit]byte) }}
 // spareBuffers bounds the buffers that a side keeps for later messages.
 const spareBuffers = 8
 
-// barred returns the error of a receive or probe that this rank must not begin, or nil. The
-// caller holds mu.
+// barred returns the error of a receive or probe that this rank must not begin, or nil. The caller
+// holds mu. The cause changes with mu. A death that is not seen here ends the request later, in the
+// queue.
 func (s *Comm) barred(r *transport.Request) error {
 	if s.process.dead.Load() {
 		return transport.ErrDied
@@ -77,6 +89,8 @@ func (s *Comm) expects(m match.Key) bool {
 	if r == nil || r.Kind != transport.Probing {
 		return r != nil && r.Kind == transport.Receiving
 	}
+	// Probes leave the message, so the next request that is no probe gets it. The index has only
+	// the first request that matches, so the queue is searched for the next.
 	for r := range s.Posted.All() {
 		if r.Kind != transport.Probing && r.Epoch == m.Epoch && r.Matches(transport.Status{Source: m.Source, Tag: m.Tag}) {
 			return r.Kind == transport.Receiving
@@ -85,12 +99,14 @@ func (s *Comm) expects(m match.Key) bool {
 	return false
 }
 
-// counts says whether a request between this rank and peer counts in awaited of the peer's
-// process.
+// counts says whether a request between this rank and peer counts in awaited of the peer's process.
+// A process must not expire because of its own requests. A receive from AnySource names no process
+// (see lastHope).
 func (s *Comm) counts(peer int) bool { return peer >= 0 && peer != s.rank }
 
 // served is called for requests that no longer wait in this side. It removes them from the counts
-// of their peers (awaited).
+// of their peers (awaited). It is called before any of the list is told its end, because Peer is
+// the owner's again after that. It needs no lock.
 func (s *Comm) served(list *transport.Request) {
 	for r := list; r != nil; r = r.Next {
 		if s.counts(r.Peer) {
@@ -129,6 +145,8 @@ func (s *Comm) isFull(tag int) bool {
 // buffer keeps a copy of a message or, if it is shared, the message itself: for the Mprobe r
 // or, if r is nil, in the queue. It drops a message of an epoch that is over.
 func (s *Comm) buffer(e *match.Envelope, bytes []byte, shared bool, r *transport.Request) {
+	// With mu, under which the epoch changes: either the message is dropped here, or it is in the
+	// queue when Advance drops what is over (P3).
 	if s.IsOver(e.Epoch) {
 		return
 	}
@@ -166,21 +184,28 @@ func newMessage() *message {
 	return m
 }
 
+// recycle keeps a buffered message for a later one. The caller holds mu, has taken m out of its
+// queue, and has used its bytes. No message with a Send may come here, because its sender may have
+// it listed still.
 func (s *Comm) recycle(m *message) {
 	if m.long != nil {
 		longBuffers.Put(m.long)
 		m.long = nil
 	}
 	if s.freeCount < spareBuffers {
+		// Shared bytes, and bytes of their own size, are let go. A receive may have kept the
+		// former.
 		m.bytes, m.next = nil, s.free
 		s.free = m
 		s.freeCount++
 	}
 }
 
-// list keeps the message of r at side to, whose mu is held, for mprobe or, if that is nil, in
-// the queue. It adds the message to the list of the sender's side s. It returns false if the
-// sender has left r's epoch, and in stays what to.awaits returns.
+// list keeps the message of r at side to, whose mu is held, for mprobe or, if that is nil, in the
+// queue. It adds the message to the list of the sender's side s. It returns false if the sender has
+// left r's epoch, and in stays what to.awaits returns. The epoch is looked at, and the message is
+// listed and queued, in one hold of both locks. So the sender's Advance comes before, and r is not
+// listed, or finds the message in both places.
 func (s *Comm) list(to *Comm, e *match.Envelope, r, mprobe *transport.Request) (stays, listed bool) {
 	m := newMessage()
 	m.Envelope, m.shared = *e, r.Mode&transport.Shared != 0
@@ -213,7 +238,9 @@ func (s *Comm) withdrawIf(m *message, which func(*transport.Request) bool) *tran
 }
 
 // endSends ends this rank's sends for whose messages which returns true, unless a receive has taken
-// them.
+// them. They are taken off the list first, because no other side's mu may be locked while
+// sending.mu is held. In between a receive may take the message. Its unlist then finds nothing to
+// do.
 func (s *Comm) endSends(which func(*message) bool, cause error) {
 	for _, m := range s.unlistIf(which) {
 		end(s.comm.sides[m.dest].withdrawIf(m, func(*transport.Request) bool { return true }), cause)
@@ -232,6 +259,7 @@ func (s *Comm) unsend(m *message) {
 func (s *Comm) unlist(m *message) {
 	s.sending.mu.Lock()
 	defer s.sending.mu.Unlock()
+	// unlistIf has taken it off first. Its caller finds, or has found, that m has no Send.
 	if m.index < 0 {
 		return
 	}
@@ -243,7 +271,8 @@ func (s *Comm) unlist(m *message) {
 	m.index = -1
 }
 
-// unlistIf removes the messages for which match returns true from the sender's list.
+// unlistIf removes the messages for which match returns true from the sender's list. Match is
+// called with sending.mu, so it may lock nothing, nor look at a message's Send.
 func (s *Comm) unlistIf(match func(*message) bool) []*message {
 	var taken []*message
 	s.sending.mu.Lock()
@@ -262,6 +291,8 @@ func (s *Comm) unlistIf(match func(*message) bool) []*message {
 	return taken
 }
 
+// listed returns a copy of the list, to be visited without sending.mu. Any of the messages may be
+// received meanwhile.
 func (s *Comm) listed() []*message {
 	s.sending.mu.Lock()
 	defer s.sending.mu.Unlock()
