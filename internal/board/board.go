@@ -53,6 +53,7 @@ func (b *Board) Open(size int, e transport.Epoch) {
 }
 
 // Blind is called when a member has died: no calls are compared then (M4), and nobody may meet.
+// Requests that wait stay in waiting, for Take, because every call involves the dead member (H1).
 func (b *Board) Blind() { b.blind, b.places, b.head, b.idle = true, nil, 0, nil }
 
 // IsBlind says whether a member has died.
@@ -102,6 +103,9 @@ func (b *Board) Come(rank int, e transport.Epoch, number int, w signature.Word) 
 // place returns the place of a call, or nil if there is none. Nobody comes to a place behind a bad
 // one, because all are halted there.
 func (b *Board) place(e transport.Epoch, number int) *place {
+	// Of two epochs each may be stale in the other: ranks may learn of errors of a parent and a
+	// child in different orders. Then neither is newer, and ranks leave both. Requests in the
+	// places that are dropped here are still in waiting, and end with their ranks' epoch.
 	if e != b.epoch && b.epoch.Stale(e) && !e.Stale(b.epoch) {
 		b.epoch, b.places, b.head, b.first, b.bad = e, nil, 0, 1, 0
 	}
@@ -133,6 +137,8 @@ func (b *Board) note(p *place, rank, number int, w signature.Word) []Halt {
 	case b.bad != number:
 		return nil
 	case len(p.said) > words:
+		// The new word may differ from calls that fitted all earlier ones, so all are looked at
+		// again. A rank that is halted twice has the first cause: see Matcher.Halt.
 		return p.mismatches(number, p.made)
 	}
 	return p.mismatches(number, p.made[len(p.made)-1:]) // the others are halted already
@@ -147,6 +153,7 @@ func (b *Board) removeFull() {
 		b.head++
 		b.first++
 		if len(b.idle) < b.ahead {
+			// All requests of the place have ended, and the buffers are their programs' again (F4).
 			clear(p.parts)
 			*p = place{made: p.made[:0], said: p.said[:0], parts: p.parts, waiting: p.waiting[:0], copies: p.copies[:0]}
 			b.idle = append(b.idle, p)
@@ -159,6 +166,8 @@ func (b *Board) removeFull() {
 
 // differs says whether the call of a rank does not fit an earlier one.
 func (p *place) differs(rank int, w signature.Word) (odd bool) {
+	// Each word is compared once, not each call: usually all ranks have the same one. Both are
+	// asked, because a rank with a bad call fits all, and the others do not fit it.
 	for _, s := range p.said {
 		if s.word == w {
 			return false

@@ -19,7 +19,10 @@ const (
 
 // Meet makes a rank's call, r, and carries it out as far as the ranks that have come allow. Ended
 // says that r has ended. Others are the requests of other ranks that have ended with it, as a list;
-// RankOf says whose they are. If r has not ended, it waits on the board.
+// RankOf says whose they are. If r has not ended, it waits on the board. All of it is under the
+// caller's lock, also the work of the Carrier. So no request is taken off the board, and no part
+// changes, while buffers of other ranks are used (F4, P4). That is why only calls with little work
+// come here.
 func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others *transport.Request, halts []Halt) {
 	p := b.place(r.Epoch, number)
 	if p == nil {
@@ -32,6 +35,7 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 		b.wait(rank, p, r)
 		return false, nil, halts
 	}
+	// Ranks that only Come have no parts, so a place gets them when it first needs them.
 	if p.parts == nil {
 		p.parts = make([]transport.Part, b.size)
 	}
@@ -47,6 +51,8 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 	// result there.
 	case full && m.Flow != transport.FromRoot:
 		if m.Flow == transport.ToRoot && p.root != nil {
+			// The result goes to the root's memory, so the root's Carrier does the work, on this
+			// goroutine. If the root is the last to come, it is not waiting, and m is its own.
 			m = p.root.Meeting
 		}
 		m.Carrier.Carry(p.parts, m.Root)
@@ -59,6 +65,8 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 			q.Meeting.Carrier.Carry(p.parts, RankOf(q))
 		}
 		p.rooted, release = true, true
+		// A root whose part is long waits, because others read it there. The last of them releases
+		// it.
 		ended = full || b.leaves(p, rank)
 	case m.Flow == transport.FromRoot && p.rooted:
 		m.Carrier.Carry(p.parts, rank)
@@ -66,12 +74,16 @@ func (b *Board) Meet(rank, number int, r *transport.Request) (ended bool, others
 	case m.Flow == transport.ToRoot && rank != m.Root:
 		ended = b.leaves(p, rank)
 	}
+	// They are off the board before the caller frees the lock, so nobody else ends them, and the
+	// caller tells them afterwards. They are released before r is queued, which therefore is not
+	// one of them.
 	if release {
 		others = b.release(p)
 	}
 	if !ended {
 		b.wait(rank, p, r)
 	}
+	// If all have come r has ended, too, and nothing waits in the place. So it can be used again.
 	if full {
 		b.removeFull()
 	}
@@ -84,7 +96,8 @@ func (b *Board) leaves(p *place, rank int) bool {
 	if len(part.Send) > mostCopied || b.open() > b.ahead {
 		return false
 	}
-	// If append moves the copies, earlier parts keep the old memory, which has the same bytes.
+	// If append moves the copies, earlier parts keep the old memory, which has the same bytes. The
+	// memory is used again only after all ranks have come, when nobody reads it any more.
 	at := len(p.copies)
 	p.copies = append(p.copies, part.Send...)
 	*part = transport.Part{Send: p.copies[at:]}
@@ -94,7 +107,8 @@ func (b *Board) leaves(p *place, rank int) bool {
 // RankOf returns the rank whose request r is.
 func RankOf(r *transport.Request) int { return int(r.Number >> 32) }
 
-// wait has a rank's request wait in a place.
+// wait has a rank's request wait in a place. It is then in two lists: that of the place, by which
+// the call ends it, and that of its rank, by which its rank's epoch or a death ends it.
 func (b *Board) wait(rank int, p *place, r *transport.Request) {
 	if b.waiting == nil {
 		b.waiting = make([]*transport.Request, b.size)
@@ -112,7 +126,7 @@ func (b *Board) wait(rank int, p *place, r *transport.Request) {
 	b.waiting[rank] = r
 }
 
-// unwait removes a request from its rank's.
+// unwait removes a request from its rank's. The caller removes it from its place.
 func (b *Board) unwait(r *transport.Request) {
 	if r.Prev != nil {
 		r.Prev.Next = r.Next
@@ -138,7 +152,8 @@ func (b *Board) release(p *place) (ended *transport.Request) {
 }
 
 // Take takes the requests of a rank off the board for which which returns true, and returns their
-// list. Their calls will not be carried out.
+// list. Their calls will not be carried out. Nothing refers to a taken request here any more; the
+// caller tells its end, without the lock.
 func (b *Board) Take(rank int, which func(*transport.Request) bool) (taken *transport.Request) {
 	for r := range b.All(rank) {
 		if which(r) {
@@ -167,6 +182,8 @@ func (p *place) remove(r *transport.Request) {
 // Forsake is Take of the requests that can't end without a rank which is absent and for which gone
 // returns true. It also returns that rank.
 func (b *Board) Forsake(rank int, gone func(rank int) bool) (taken *transport.Request, absent int) {
+	// Missed makes the absence spread: nothing is carried out in a place that a request has left,
+	// so ranks that needed only the root now miss the absent rank as well (see isMissing).
 	taken = b.Take(rank, func(r *transport.Request) bool {
 		of, missing := b.Missing(r)
 		if missing = missing && gone(of); missing {
@@ -199,6 +216,8 @@ func (b *Board) Awaited(r *transport.Request) int {
 	if m.Flow == transport.FromRoot && !p.rooted {
 		return m.Root
 	}
+	// The look takes as long as there are ranks, so it is made once for each number of ranks that
+	// have come. The place is used again with other ranks only after both are set back to 0.
 	if p.lookedAt != len(p.made) { // all that wait here may ask
 		came := make([]bool, b.size)
 		for _, s := range p.made {
@@ -216,6 +235,7 @@ func (b *Board) Leave(rank int, e transport.Epoch, made int) {
 
 // IsMissed says whether a request of another rank can't end without a rank that has just left.
 func (b *Board) IsMissed(rank int) bool {
+	// From the end: the rank's note is among the latest.
 	at := len(b.absent) - 1
 	for b.absent[at].rank != rank {
 		at--
@@ -225,6 +245,8 @@ func (b *Board) IsMissed(rank int) bool {
 		return slices.ContainsFunc(p.waiting, func(r *transport.Request) bool { return b.isMissing(&a, r) })
 	}
 	for i, p := range b.places[b.head:] {
+		// Where the rank has come it has done its part. In a broken place that may not help the
+		// others: see isMissing.
 		if came := a.epoch == b.epoch && a.made >= b.first+i && !p.broken; !came && misses(p) {
 			return true
 		}

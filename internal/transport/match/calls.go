@@ -26,6 +26,8 @@ func (m *Matcher[T]) Count(e transport.Epoch, w signature.Word) (number int) {
 		c.late++
 		return 1<<30 + c.late
 	}
+	// The oldest word is overwritten. Messages of its call are not compared any more (Made), but
+	// their tags, which have the number, still keep them apart from those of other calls.
 	c.made++
 	c.words[uint(c.made)%recalled] = w
 	return c.made

@@ -51,6 +51,8 @@ type entry[T any] struct {
 	of     *T
 }
 
+// add adds an element that is newer than all others of its key. So each list is ascending, and
+// remove can search it.
 func (x index[T]) add(k Key, number uint64, of *T) { x[k] = append(x[k], entry[T]{number, of}) }
 
 // remove removes the element with a number. It is usually the first of its key.
@@ -64,6 +66,7 @@ func (x index[T]) remove(k Key, number uint64) {
 	case len(list) == 1:
 		delete(x, k)
 	case i == 0:
+		// The element must not stay alive through the memory of the list, which is kept.
 		list[0].of = nil
 		x[k] = list[1:]
 	default:

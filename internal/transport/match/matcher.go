@@ -27,10 +27,12 @@ type Matcher[T any] struct {
 	// after a revoke, so no request is of it then.
 	epoch, live atomic.Uint64
 	// cause is why the epoch before live has ended, or why live is no epoch. A lock that protects
-	// Barred has to protect Advance and Revoke too.
+	// Barred has to protect Advance and Revoke too. Live is also read without a lock and changes
+	// first, so cause belongs to it only under the lock.
 	cause error
 	calls
-	// dead are the members that are known to have died, ascending.
+	// dead are the members that are known to have died, ascending. A death is final, so it lasts
+	// across epochs.
 	dead []int
 }
 
@@ -62,7 +64,10 @@ func (m *Matcher[T]) Barred(r *transport.Request) error {
 	return nil
 }
 
-// IsOver says whether no message of epoch e will ever be received here.
+// IsOver says whether no message of epoch e will ever be received here. After a Revoke that is
+// every epoch. While the rank is halted that is also the epoch that it is in, but no later one:
+// messages of ranks that have gone ahead wait for the next epoch, in which this rank takes part
+// again (M3).
 func (m *Matcher[T]) IsOver(e transport.Epoch) bool {
 	live := m.Live()
 	return e != live && (live == revoked || live == halted && e == m.Epoch() || e.Stale(m.Epoch()))
@@ -89,6 +94,8 @@ func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Requ
 		m.cause = cause
 	}
 	m.epoch.Store(uint64(e))
+	// A message with a Send lends the sender's buffer, and its sender ends it when it leaves the
+	// epoch itself. No receive finds it meanwhile, because of its epoch (P3).
 	m.DropIf(func(n *Node[T]) bool {
 		over := n.Send == nil && m.IsOver(n.Epoch)
 		if over && m.Discarded != nil {
@@ -96,6 +103,7 @@ func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Requ
 		}
 		return over
 	})
+	// All, because only requests of the live epoch are posted, and that has just ended (P4).
 	return m.TakeIf(func(*transport.Request) bool { return true })
 }
 
@@ -107,6 +115,7 @@ func (m *Matcher[T]) Match(r *transport.Request) *T {
 		return nil
 	}
 	r.Status = n.Status()
+	// A Probe leaves the message where it is.
 	switch r.Kind {
 	case transport.Receiving:
 		m.Arrived.Remove(n)
@@ -129,6 +138,7 @@ func (m *Matcher[T]) Keep(r *transport.Request, n *Node[T]) {
 // follow, and that ends r. No other message matches r from now on.
 func (m *Matcher[T]) Redeem(r *transport.Request) (*T, error) {
 	n := r.Where.(*Node[T])
+	// Peer is set so that the death of the sender ends r if r is posted.
 	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
 	switch {
 	case n.number != 0:
@@ -181,7 +191,8 @@ func (m *Matcher[T]) Post(r *transport.Request) {
 // Waits says whether r is one of the waiting receives and probes.
 func (m *Matcher[T]) Waits(r *transport.Request) bool { return r.Where == any(m) }
 
-// Withdraw removes r from the waiting requests, and says whether it was one.
+// Withdraw removes r from the waiting requests, and says whether it was one. If it was not, r is
+// some other goroutine's to end, or has ended.
 func (m *Matcher[T]) Withdraw(r *transport.Request) bool {
 	if !m.Waits(r) {
 		return false
@@ -204,6 +215,7 @@ func (m *Matcher[T]) Take(e *Envelope) (probes, recv *transport.Request) {
 		if r.Kind != transport.Probing {
 			return probes, r
 		}
+		// r is out of the queue, so its links are free for a list of requests that end.
 		r.Next, probes = probes, r
 	}
 }

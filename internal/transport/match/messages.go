@@ -25,7 +25,8 @@ type Node[T any] struct {
 	// Send is the send that waits until the message is received, or nil. When it ends, it removes
 	// the message from the queue and does nothing else, because the sender may be in another epoch.
 	Send *transport.Request
-	// Cancelled says that the sender has taken the message back.
+	// Cancelled says that the sender has taken the message back. An Mprobe may have the message
+	// still, and its Mrecv ends with this (Redeem).
 	Cancelled  bool
 	probed     bool // it is in Matcher.Probed
 	next, prev *Node[T]
@@ -58,7 +59,8 @@ func (q *Messages[T]) Push(n *Node[T]) {
 	}
 }
 
-// Remove removes a message, which is in the queue.
+// Remove removes a message, which is in the queue. After that the Node may be pushed again, here or
+// to another queue: Match removes a message from Arrived before Keep pushes it to Probed.
 func (q *Messages[T]) Remove(n *Node[T]) {
 	if q.index != nil {
 		q.index.remove(n.Key, n.number)
@@ -82,6 +84,8 @@ func (q *Messages[T]) Remove(n *Node[T]) {
 	}
 }
 
+// count keeps collective, by which a transport limits what it keeps, and Call knows at once that
+// there is nothing to compare.
 func (q *Messages[T]) count(n *Node[T], d int) {
 	if transport.IsCollective(n.Tag) {
 		q.collective += d
@@ -91,6 +95,7 @@ func (q *Messages[T]) count(n *Node[T], d int) {
 // All yields the messages, oldest first. Messages that it has yielded may be removed.
 func (q *Messages[T]) All() iter.Seq[*Node[T]] {
 	return func(yield func(*Node[T]) bool) {
+		// Next is read before n is given away, because Remove clears the links of n.
 		for n := q.first; n != nil; {
 			next := n.next
 			if !yield(n) {
@@ -102,7 +107,8 @@ func (q *Messages[T]) All() iter.Seq[*Node[T]] {
 }
 
 // Find returns the oldest message that r matches, or nil. If r has a wildcard it may look at all
-// messages.
+// messages. Messages of other epochs are in the queue too. They never match, because the epoch is
+// part of the key (P3).
 func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	directed := r.Peer != transport.AnySource && r.Tag != transport.AnyTag
 	if directed && q.index != nil {
@@ -122,7 +128,9 @@ func (q *Messages[T]) Find(r *transport.Request) *Node[T] {
 	return nil
 }
 
-// indexed is Find by the index. It makes the index if there is none.
+// indexed is Find by the index. It makes the index if there is none. It takes as long as a look at
+// all messages, but only the first time: Push and Remove keep the index up to date. The messages
+// are added in their order, as add requires.
 func (q *Messages[T]) indexed(r *transport.Request) *Node[T] {
 	if q.index == nil {
 		q.index = make(index[Node[T]])

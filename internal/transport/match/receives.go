@@ -7,10 +7,11 @@ import (
 )
 
 // Receives are the receives and probes that wait for messages, in the order in which they were
-// posted. They are linked by their Private fields.
+// posted. They are linked by their Private fields. They share one queue because their order
+// matters: a probe gets a message only if no receive that was posted before it takes the message.
 type Receives struct {
 	// The links are in the requests, so to post one allocates nothing. A request can be in one
-	// queue at a time.
+	// queue at a time. So Next and Prev are free for other lists only after Remove.
 	first, last *transport.Request
 	length      int
 	number      uint64
@@ -54,6 +55,7 @@ func (q *Receives) Remove(r *transport.Request) {
 		r.Next.Prev = r.Prev
 	}
 	r.Next, r.Prev = nil, nil
+	// Half of few, for the reason given in Messages.Remove.
 	if q.length--; q.length <= few/2 {
 		q.index = nil
 	}
@@ -62,6 +64,7 @@ func (q *Receives) Remove(r *transport.Request) {
 // All yields the requests, oldest first. Requests that it has yielded may be removed.
 func (q *Receives) All() iter.Seq[*transport.Request] {
 	return func(yield func(*transport.Request) bool) {
+		// Next is read before r is given away, because Remove clears the links of r.
 		for r := q.first; r != nil; {
 			next := r.Next
 			if !yield(r) {
@@ -72,7 +75,8 @@ func (q *Receives) All() iter.Seq[*transport.Request] {
 	}
 }
 
-// Find returns the oldest request that matches the message, or nil.
+// Find returns the oldest request that matches the message, or nil. A message has no wildcards, so
+// here the index serves every search; the receives may have some.
 func (q *Receives) Find(m Key) *transport.Request {
 	if q.index != nil {
 		return q.indexed(m)
@@ -91,7 +95,8 @@ func (q *Receives) Find(m Key) *transport.Request {
 }
 
 // indexed is Find by the index. It makes the index if there is none. The result is the oldest of
-// the requests with the message's source and tag, with a wildcard for one of them, or for both.
+// the requests with the message's source and tag, with a wildcard for one of them, or for both. A
+// receive with NoTag is under a key that no message has: it ends only by an error (Redeem).
 func (q *Receives) indexed(m Key) *transport.Request {
 	if q.index == nil {
 		q.index = make(index[transport.Request])
@@ -108,6 +113,7 @@ func (q *Receives) indexed(m Key) *transport.Request {
 		wanted = keys[:2]
 	}
 	var oldest entry[transport.Request]
+	// Numbers count all requests of the queue, so those of different keys can be compared.
 	for _, k := range wanted {
 		if e := q.index.first(k); e.of != nil && (oldest.of == nil || e.number < oldest.number) {
 			oldest = e
