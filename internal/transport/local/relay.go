@@ -58,8 +58,8 @@ func (y *relay) whenIdle(f func()) {
 
 // workIfNobodyDoes carries messages on this goroutine if no worker is there to do so. The caller
 // holds mu, and has added to ready or onIdle in the same hold. A worker looks at both before it
-// leaves, with mu, so nothing that was added is left behind. It is unlocked in between, so the
-// caller must rely on nothing that it has read before.
+// leaves, with mu, so nothing that was added is left behind. Mu is unlocked in between, so the
+// caller must not rely on what it has read before.
 func (y *relay) workIfNobodyDoes() {
 	if y.workers == 0 {
 		y.workers++
@@ -97,7 +97,8 @@ func (y *relay) work() {
 			y.mu.Lock()
 			continue
 		}
-		// Help is worth a goroutine only if another full batch is left for it, and a core is.
+		// Help is worth a goroutine only if another full batch is left for it, and more workers
+		// than cores would only get in each other's way.
 		if len(y.ready) > batch && y.workers < runtime.GOMAXPROCS(0) {
 			y.workers++
 			go y.help()

@@ -235,8 +235,8 @@ func (s *Comm) Mprobe(r *transport.Request) { s.probe(r, transport.Mprobing) }
 func (s *Comm) probe(r *transport.Request, kind transport.Kind) {
 	r.Kind, r.Where, r.Err = kind, nil, nil
 	s.mu.Lock()
-	// A message is looked for before a death. What a dead process had sent can still be received,
-	// and only a request that would wait for more ends with the death (see wait).
+	// A message is looked for before the death of a peer is. What a dead process had sent can still
+	// be received, and only a request that would wait for more ends with the death (see wait).
 	if r.Err = s.barred(r); r.Err == nil && s.Match(r) == nil {
 		s.wait(r)
 		return
