@@ -127,7 +127,8 @@ func (p *protection) spread() error {
 		return &SaveError{Version: o.Key.Version, InMemory: true, Err: failed}
 	}
 	// All files are there, by the exchange above. A manifest that was written before them could
-	// list a version that a crash has kept from being complete, and Open would report it as lost.
+	// list a version that a crash has kept from being complete, and Open could not tell it from one
+	// that was lost.
 	failed = s.list(o.Key)
 	if anyFailed, err = p.anyFailed(failed); err != nil {
 		return err

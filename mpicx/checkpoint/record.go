@@ -121,7 +121,7 @@ func (x *variable) decoded(s saved) (set func(), err error) {
 		return func() {
 			n := len(data) / size
 			// The slice keeps its memory if it can: other variables of the program may share it,
-			// and large data need no second allocation. An empty slice that was saved comes back
+			// and large data need no second allocation. A slice that was nil in the Save comes back
 			// empty, and not nil.
 			if x.value.Cap() < n || x.value.IsNil() {
 				x.value.Set(reflect.MakeSlice(x.value.Type(), n, n))
