@@ -8,17 +8,26 @@ import (
 
 // spreading is the exchange in which each rank sends its chunks to the holders of their parities,
 // and computes the parities that it holds. Step i sends chunk i of all ranks.
+//
+// It belongs to one exchange of a protection, and to whichever goroutine carries out the step. Each
+// step begins when all messages of the step before have ended, so what arrives can be used at once.
 type spreading struct {
 	group
 	position int
 	rows     []reedsolomon.Encoder // by parity; not used for copies
 	blob     *blob
+	// Chunks that arrive, by parity. For k = 1 they are the shards themselves. Else each is
+	// multiplied and added to its shard, so a rank needs memory for m chunks more during a Save,
+	// not for k m.
 	arriving [][]byte
 	sent     int64
 }
 
 var _ collective.Algorithm = (*spreading)(nil)
 
+// Step has a rank send its chunk in step i to the members that are i+1 to i+m positions before it,
+// and get theirs from the members that are as far behind it. All ranks take k steps, because all
+// groups have the same scheme.
 func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 	b, n := a.blob, a.blob.chunk
 	if a.arriving == nil {

@@ -12,9 +12,15 @@ import (
 // fetch carries out this rank's part of a retrieval. It returns the records that this rank then
 // has, and which of its files are bad, and throws other errors. Messages between two ranks are in
 // the order of the retrieval.
+//
+// A rank begins everything that it sends before it waits for the first message. So ranks cannot
+// wait for each other in a circle. All messages have the same tag: messages of two ranks do not
+// overtake each other (F5), and both ranks go through decodes and reads in the same order, the
+// decodes first. If an error or a death interrupts this, from still has all it had.
 func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored) {
 	rank := s.comm.Rank()
 	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
+	// These records are in the slot's memory, and are not copied.
 	if own := from.slotOf(p.key); own != nil {
 		for _, part := range own.parts() {
 			if p.owner[part] == rank {
@@ -33,6 +39,9 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 		if r.reader != rank {
 			continue
 		}
+		// A damaged file is no error of its reader yet: the adopter waits for two messages, so it
+		// gets two that are empty. After that all ranks learn of it and choose again: see
+		// Store.recover.
 		records, err := readPart(s.opts.dir, r.file)
 		if err != nil {
 			bad = append(bad, r.file)
@@ -52,22 +61,28 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 		}
 	}
 	for _, r := range p.reads {
+		// The records come after all shards that the same rank sends.
 		if r.adopter != rank || r.reader == rank {
 			continue
 		}
 		var records [2][]byte
 		for i := range records {
+			// The message says its length. This rank does not know it: it has not seen the header
+			// of the file.
 			records[i] = mpicx.RecvSlice[byte](s.comm, r.reader, 0).MustGet(ctx)
 			x.fetched += int64(len(records[i]))
 		}
 		x.records[r.file.Part] = records
 	}
+	// Until the sends have ended the library reads the memory of the slots and records (F4).
 	mpicx.Throw(future.WaitAll(ctx, x.sends...))
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
 	return x.records, bad
 }
 
 // A fetching is the state of one rank while it carries out its part of a retrieval.
+//
+// It belongs to the goroutine that calls Open or Rejoin.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
@@ -78,12 +93,18 @@ type fetching struct {
 }
 
 // shard returns a shard that this rank has in its slot with the layout of h.
+//
+// The plan names a rank as a source only if its inventory had a slot with this layout, so there is
+// one. Shards of the same version in another layout would be of other stripes.
 func (x *fetching) shard(h *holding, which, stripe, i int) []byte {
 	at := slices.IndexFunc(x.from.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })
 	return x.from.slots[at].shard(which, stripe, i)
 }
 
 // give sends the shards that this rank has to the adopter.
+//
+// The loops are those of decode and blob, so the shards leave in the order in which the adopter
+// expects them.
 func (x *fetching) give(d *decoding) {
 	g := d.like.group()
 	for which := range d.like.Chunk {
@@ -101,12 +122,16 @@ func (x *fetching) give(d *decoding) {
 }
 
 // decode computes the blobs of the lost member of a group.
+//
+// A blob that was computed from shards has no checksum. Its records are at least checked for their
+// lengths, because wrong ones would make this rank panic.
 func (x *fetching) decode(d *decoding) {
 	for which := range d.like.Chunk {
 		all, err := splitBlob(x.blob(d, which))
 		if err != nil {
 			mpicx.Throw(fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version))
 		}
+		// Parts of the blob that have another owner are left out.
 		for _, part := range d.parts {
 			r := x.records[part]
 			r[which] = all[part]
@@ -116,6 +141,9 @@ func (x *fetching) decode(d *decoding) {
 }
 
 // blob computes one of these blobs, chunk by chunk.
+//
+// One chunk at a time: a rank needs memory for k shards at once, not for all shards of all chunks.
+// The padding at the end stays, since a blob says its length.
 func (x *fetching) blob(d *decoding, which int) (data []byte) {
 	g, length := d.like.group(), d.like.Chunk[which]
 	for c := range g.k {
@@ -127,6 +155,7 @@ func (x *fetching) blob(d *decoding, which int) (data []byte) {
 				shards[n] = x.shard(d.like, which, g.stripeOf(d.lost, c), n)
 				continue
 			}
+			// The holding has the length: all shards of a group are equally long in a version.
 			shards[n] = expect(make([]byte, length))
 			recvs = append(recvs, mpicx.Recv(x.comm, shards[n], ranks[i], 0))
 			x.fetched += int64(length)
@@ -135,6 +164,7 @@ func (x *fetching) blob(d *decoding, which int) (data []byte) {
 		chunk, err := decode(g.scheme, shards, c)
 		mpicx.Throw(err)
 		switch {
+		// A copy is the whole blob. It may be memory of a slot, and is only read.
 		case g.k == 1:
 			return chunk
 		case c == 0:

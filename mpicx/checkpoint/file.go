@@ -14,6 +14,10 @@ import (
 // last block may be shorter. Each block is followed by its checksum. This also covers the header's
 // checksum and the block's number, so a block of another file or from another place is detected.
 // Checksums are CRC-32C, numbers little-endian.
+//
+// The header has the key and the part although the name has them, because a name can be changed,
+// and a file copied under another name. By the lengths Open finds a file that was cut off, without
+// reading it.
 type rawHeader struct {
 	Magic         [8]byte // "MPICXCKP"
 	Format, Block uint32  // 1, and the size of a block
@@ -55,6 +59,10 @@ func (h *header) size() int64 {
 	return int64(headerSize + payload + (payload+blockSize-1)/blockSize*4)
 }
 
+// readHeader returns a header that is fit to be used, and its checksum, which those of the blocks
+// depend on. The checksum is compared before any other field is believed, except for the magic,
+// which says whether there is a checksum at all. Then the numbers are checked, because a checksum
+// that is right proves no good intent.
 func readHeader(r io.Reader) (h header, sum uint32, err error) {
 	b := make([]byte, headerSize)
 	if n, err := io.ReadFull(r, b); err != nil {
@@ -72,6 +80,7 @@ func readHeader(r io.Reader) (h header, sum uint32, err error) {
 		return h, 0, fmt.Errorf("%w: format %d with blocks of %d bytes, expected %d and %d", ErrFile, raw.Format, raw.Block, format, blockSize)
 	}
 	h = header{stored{key{int(raw.Version), raw.Run, raw.Stamp, int(raw.Parts)}, int(raw.Part)}, raw.Lengths}
+	// So that the sum of both lengths, and the size of the file, do not overflow.
 	const most = 1 << 60
 	if h.lengths[0] > most || h.lengths[1] > most || h.Key.Version < 0 || h.Part >= h.Key.Parts {
 		return h, 0, fmt.Errorf("%w: version %d, part %d of %d, records of %v bytes", ErrFile, h.Key.Version, h.Part, h.Key.Parts, h.lengths)
@@ -87,6 +96,9 @@ func blockSum(header uint32, number uint64, block []byte) uint32 {
 }
 
 // writeFile writes the file of two records.
+//
+// One block of memory is all that it needs beside the records, however large they are. The
+// checksums are computed from the block that is written, so the records must not change meanwhile.
 func writeFile(w io.Writer, f stored, records [2][]byte) error {
 	h := header{f, [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}}
 	head := h.bytes()
@@ -113,6 +125,9 @@ func writeFile(w io.Writer, f stored, records [2][]byte) error {
 
 // readFile is the inverse of writeFile. It refuses anything else, and does not allocate more memory
 // than there are data.
+//
+// The lengths in the header are believed only block by block: a block must be there, with the right
+// checksum, before room is made for the next.
 func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 	h, sum, err := readHeader(r)
 	if err != nil {
@@ -131,6 +146,8 @@ func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 		}
 		payload = append(payload, block[:n]...)
 	}
+	// Bytes after the end are no damage that a checksum finds, but the file is not what was
+	// written.
 	if n, err := r.Read(block[:1]); n > 0 || err != io.EOF {
 		return h, records, fmt.Errorf("%w: there are bytes after its end", ErrFile)
 	}

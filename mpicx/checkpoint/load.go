@@ -43,6 +43,8 @@ func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version 
 }
 
 // A request names the variable that a rank wants to load.
+//
+// Part is the number that a rank had in the Save, so it may be greater than any rank of today.
 type request struct {
 	Name          string
 	Part, Version int
@@ -50,6 +52,9 @@ type request struct {
 
 // An offer is a rank's contribution to the meeting of a Load: its request, and the data that it can
 // provide.
+//
+// Version and Parts are of base, the only version in memory that counts. Files may be of any
+// version.
 type offer struct {
 	Request request
 	Version int
@@ -59,11 +64,16 @@ type offer struct {
 }
 
 // has says whether the rank has the requested variable in memory.
+//
+// The version's number is enough: after the Restore that has returned it, base is the same Save at
+// all ranks.
 func (o *offer) has(r request) bool {
 	return o.Version == r.Version && slices.Contains(o.Parts, r.Part)
 }
 
 // A reply is the answer to a rank that has requested a variable from another rank.
+//
+// An error travels as a reply, because the rank that asked waits for a message in any case.
 type reply struct {
 	Saved saved
 	Err   string
@@ -73,9 +83,11 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
+	// The turn comes first, and a rank that returns early passes it, so the next calls match again.
 	t := s.take("Load", 1)
 	defer t.pass()
 	defer future.Catch(&err)
+	// Until this has ended, base belongs to the goroutine of the last Save.
 	mpicx.Throw(await(ctx, s.pending))
 	me := offer{Request: r, Version: -1, Loads: s.loads}
 	if s.base != nil {
@@ -90,7 +102,11 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
 	}
+	// A reply that nobody received, because the context of a Load had ended, keeps its old tag. No
+	// later Load takes it for its own.
 	s.loads++
+	// Each rank computes the providers of all, so a provider need not be asked. Memory at any rank
+	// is preferred to a file at any rank: it needs no disk, and base has counted.
 	from := make([]int, len(all)) // by rank: the rank that has what it wants; -1: none, or it wants nothing
 	for rank, o := range all {
 		if from[rank] = provider(rank, all, func(of offer) bool { return of.has(o.Request) }); from[rank] < 0 {
@@ -102,6 +118,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 
 // provider returns the rank that provides the data that a rank requests: that rank itself if it has
 // them, or else the lowest rank that has. It returns -1 if there is none.
+//
+// The answer has to be the same at all ranks, or one would wait for a message that none sends.
 func provider(rank int, all []offer, has func(offer) bool) int {
 	if has(all[rank]) {
 		return rank
@@ -111,6 +129,8 @@ func provider(rank int, all []offer, has func(offer) bool) int {
 
 // file returns the file that has the requested variable. It prefers the file of a version that all
 // ranks have written.
+//
+// There may be two files of the same part and version: of two jobs, or of a Save that was repeated.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
 		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {
@@ -122,6 +142,10 @@ func (s *Store) file(files []stored, r request) (found *stored) {
 
 // serve sends the variables that other ranks request from this rank, and receives the one that this
 // rank has requested.
+//
+// All sends are begun before the receive, so two ranks that serve each other do not wait in a
+// circle. A request that cannot be met is an error of the rank that has made it alone. The others
+// are served.
 func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, err error) {
 	me, tag := s.comm.Rank(), s.loads // a tag for this Load alone
 	var sends []future.Waiter
@@ -152,6 +176,9 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 }
 
 // find returns the requested variable, from memory or from a file.
+//
+// The offer is that of the exchange, not looked up again: the others have chosen this rank by it. A
+// file may have been removed or damaged since, so reading it may fail, and it is checked in full.
 func (s *Store) find(r request, mine *offer) (saved, error) {
 	var records [2][]byte
 	var err error

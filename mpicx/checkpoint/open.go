@@ -55,6 +55,9 @@ type introduction struct {
 }
 
 // open opens a store in the place of another one, which may be empty.
+//
+// The new store takes over what it has to know, and leaves from as it is. If an error ends this
+// call, the data in memory of from are still there for the next call.
 func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	own, err := comm.Dup().Get(ctx)
 	if err != nil {
@@ -74,6 +77,9 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 
 // abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it
 // is not used any more, so it stays open.
+//
+// The store's communicator before a repair was corrupted or revoked, so it is closed. The duplicate
+// of an Open that has failed here may be in use at a rank where Open has succeeded.
 func abandon(ctx context.Context, c *mpicx.Comm) {
 	if c != nil && c.Revoked() {
 		_ = c.Close(ctx) // waits for nobody
@@ -81,6 +87,9 @@ func abandon(ctx context.Context, c *mpicx.Comm) {
 }
 
 // enter meets the other ranks. What it calls throws errors.
+//
+// The steps are the same at all ranks: which meetings there are depends only on options that all
+// ranks have in common, and on the contributions to the meetings before.
 func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	defer future.Catch(&err)
 	s.introduce(ctx)
@@ -94,17 +103,26 @@ func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 		t.pass()
 		return nil
 	}
+	// What was recovered may be at one rank alone by now. The version counts, and Open returns,
+	// only when the new groups have all shards of it. No file is written here: the next Save with
+	// files does that.
 	p := &protection{store: s, op: t.op, slot: recovered, newOnce: true}
 	go func() { t.op.End(p.run()) }() // if ctx ends, nothing else uses s
 	return t.f.Wait(ctx)
 }
 
 // introduce determines the groups.
+//
+// A rank whose directory is bad comes to the meeting, too, and brings its error: if it left before,
+// the others would wait for it. Then all ranks return that error, so each can say what is wrong
+// where.
 func (s *Store) introduce(ctx context.Context) {
 	o, rank := s.opts, s.comm.Rank()
 	me := introduction{Machine: hook.Of(s.comm).Machine(), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
 	var bad error
 	if o.dir != "" {
+		// The token is there before any rank can have ended the meeting, and all ranks look for it
+		// after that.
 		if bad = prepareDir(o.dir, rank); bad == nil && rank == 0 {
 			bad = os.WriteFile(token(o.dir, me.Nonce), nil, 0o666)
 		}
@@ -117,6 +135,8 @@ func (s *Store) introduce(ctx context.Context) {
 		if other.Options != all[0].Options {
 			mpicx.Throw(fmt.Errorf("checkpoint: options of rank %d (k, m, Every, Keep; the last two are 0 without Dir) are %v, expected %v as at rank 0", r, other.Options, all[0].Options))
 		}
+		// A job keeps its number as long as one of its ranks lives. Files of earlier Saves are then
+		// still known as its own.
 		machines[r], s.run = other.Machine, cmp.Or(s.run, other.Run)
 	}
 	s.run = cmp.Or(s.run, all[0].Nonce)
@@ -137,18 +157,27 @@ func token(dir string, nonce uint64) string {
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of
 // it.
+//
+// All files are found by their names and headers, whether a manifest lists them or not. A manifest
+// only shows what should be there. So a manifest that was lost, or is older than the files, loses
+// no data.
 func (s *Store) look(ctx context.Context) (me inventory) {
 	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
 		return me
 	}
+	// One rank that sees another directory is enough: what the ranks divide among them must be seen
+	// by all.
 	s.shared = !slices.Contains(meet(ctx, s, "Open", s.shared), false)
 	if rank == 0 {
+		// All ranks have looked for it, or the meeting would not have ended.
 		_ = prepareDir(dir, 0) // removes the token
 	}
 	s.found, me.err = s.listDir()
 	for _, f := range s.found {
 		s.stamp = max(s.stamp, f.Key.Origin) // later Saves are newer than the files of any job
+		// An interrupted Save leaves no damaged file under its final name (see writeNew). So such a
+		// file was whole once, and if its version cannot be restored, data are lost.
 		if isGood(dir, f) {
 			me.Files = append(me.Files, f)
 		} else {
@@ -184,7 +213,13 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 
 // recover retrieves the newest version of which nothing is missing, unless a directory is
 // unreadable. It returns nil if there is no such version.
+//
+// All ranks see the same inventories, so they choose the same version. They also choose again
+// together: whether a version needs files is part of what was chosen, and the meeting afterwards
+// says whether one was bad. Each time at least one file is left out, so it ends.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) *slot {
+	// The slots of from are offered with their old layout and old numbers of ranks. A holding has
+	// both, so ranks that have other numbers now can still read it.
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
@@ -212,6 +247,9 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) *slot {
 }
 
 // note notes which versions have files.
+//
+// Several ranks may see the same file, where ranks of one machine share a directory that the others
+// do not see. It counts once.
 func (s *Store) note(all []inventory) {
 	s.files = nil
 	seen, parts := make(map[stored]bool), make(map[key]int)
@@ -229,6 +267,8 @@ func (s *Store) note(all []inventory) {
 }
 
 // noteFiles notes that all files of a version exist, if it is one of the newest.
+//
+// Of two Saves of the same version the later is kept: it is first in the order of newest.
 func (s *Store) noteFiles(k key) {
 	s.files = append(s.files, k)
 	slices.SortFunc(s.files, newest)
@@ -239,6 +279,9 @@ func (s *Store) noteFiles(k key) {
 // prune removes the files that are older than the versions that are kept. Others may still be
 // needed: if some are missing that a manifest lists, they may come back. It removes only files that
 // it knows, because this rank may have been declared dead without knowing it.
+//
+// It runs after all manifests list version k. Nothing is removed before as many versions are
+// complete as Keep says. Errors do not matter: the next Save with files tries again.
 func (s *Store) prune(k key) {
 	if len(s.files) < s.opts.keep {
 		return
@@ -256,6 +299,10 @@ func (s *Store) prune(k key) {
 // rebuild makes a slot of the recovered version. The old slots of this version and of older ones
 // are kept until the next Save: this version counts when it is protected, and more ranks may die
 // before.
+//
+// Slots of newer versions are dropped: parts of them are missing, and all ranks have decided so.
+// Once variables count as unknown, because this rank may have protected others than those that were
+// saved.
 func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *slot {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
@@ -265,6 +312,8 @@ func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *s
 	o := &slot{holding: s.holding(p.key, held), good: true, once: -1}
 	old := from.slotOf(p.key)
 	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
+	// The same parts in another order would be the same data, since records are found by their
+	// parts.
 	share := old != nil && slices.Equal(slices.Sorted(slices.Values(o.parts())), slices.Sorted(slices.Values(old.parts())))
 	for i := range o.blobs {
 		if share {

@@ -17,6 +17,10 @@ import (
 
 // exchanges is the number of exchanges of a protection: the numbers of all ranks, the blob of
 // variables that change, the blob of Once variables, the files, the manifests.
+//
+// The numbers of all five are taken when the operation begins, as many at each rank. A protection
+// that has no use for the last ones ends without them, at all ranks alike: which ones there are
+// follows from the first exchange and from what all ranks know.
 const exchanges = 5
 
 // A protection spreads the data of a slot among the group: of a Save while the program continues,
@@ -34,6 +38,9 @@ type protection struct {
 
 // run returns nil when the data count at all ranks, with their files. All ranks get a *SaveError,
 // or none. An error of the communicator may be one of this rank alone.
+//
+// Only an error of the communicator makes base unsure. A *SaveError was decided by an exchange, so
+// all ranks know that the version does not count, or that it does and only its files are missing.
 func (p *protection) run() error {
 	err := p.spread()
 	if _, isOfAll := errors.AsType[*SaveError](err); err != nil && !isOfAll {
@@ -42,13 +49,23 @@ func (p *protection) run() error {
 	return err
 }
 
+// Until the version counts, base stays what it was, in memory that this protection does not write
+// to. An error or a death at any exchange before then leaves base whole at all ranks. Each exchange
+// after the first is begun only when what is before it was done at this rank, and a maximum ends
+// only when all ranks have begun it. So if the version counts at one rank, all ranks have their
+// shards of it.
 func (p *protection) spread() error {
 	s, o := p.store, p.slot
 	numbers := p.numbers()
+	// Before the first byte is sent, all ranks learn whether one of them cannot save the version,
+	// and the lengths. From here on all use the same chunk, so the messages fit without lengths of
+	// their own.
 	if err := p.maximum(numbers); err != nil {
 		return err
 	}
 	if p.filled {
+		// A rank that has copied its variables must not offer them in a Rejoin: the version was
+		// refused, and the program is told so.
 		if refused := p.refusal(numbers); refused != nil {
 			o.good = false
 			return refused
@@ -57,11 +74,13 @@ func (p *protection) spread() error {
 		s.stamp = numbers[ofStamp]
 		o.Key.Origin, o.Stamp = s.stamp, s.stamp
 	}
-	// If another rank has new Once variables, this rank's old ones have to be spread too.
+	// The blob is lent, so that base keeps its shards of the old data if this protection fails.
 	if !p.newOnce && numbers[ofNewOnce] > 0 {
 		p.newOnce, o.blobs[once] = true, o.blobs[once].lend()
 	}
 
+	// The disk and the network work at the same time. Every return waits for the file, because its
+	// records are in the memory of the slot, which the next Save overwrites.
 	var failed error // of a file of this rank
 	var writing sync.WaitGroup
 	defer writing.Wait()
@@ -74,6 +93,7 @@ func (p *protection) spread() error {
 			}
 		})
 	}
+	// Members of a group expect each other's chunks in this order.
 	for _, which := range []int{changing, once} {
 		if which == once && !p.newOnce {
 			continue
@@ -89,12 +109,14 @@ func (p *protection) spread() error {
 	}
 	o.Whole = true // this rank has all shards that it keeps
 	writing.Wait()
+	// This exchange is needed without files, too: when it ends, all ranks have all their shards.
+	// Until then the death of one rank may still make the data of another unrecoverable.
 	anyFailed, err := p.anyFailed(failed)
 	if err != nil {
 		return err
 	}
 
-	// The version counts.
+	// From here the version before may be overwritten by the next Save.
 	s.base, s.saved = o, max(s.saved, o.Key.Version)
 	s.count(func(c *Stats) { c.Versions, c.Memory = c.Versions+1, s.memory() })
 	if !p.file {
@@ -104,8 +126,9 @@ func (p *protection) spread() error {
 		_ = os.Remove(filepath.Join(s.opts.dir, file.name())) // not all ranks have one, and a full disk needs the room
 		return &SaveError{Version: o.Key.Version, InMemory: true, Err: failed}
 	}
-	// No rank is told that the version was saved before all manifests list it. If files are lost
-	// later, the manifests show that they are lost.
+	// All files are there, by the exchange above. A manifest that was written before them could
+	// list a version that a crash has kept from being complete, and Open could not tell it from one
+	// that was lost.
 	failed = s.list(o.Key)
 	if anyFailed, err = p.anyFailed(failed); err != nil {
 		return err
@@ -113,6 +136,8 @@ func (p *protection) spread() error {
 	if anyFailed {
 		return &SaveError{Version: o.Key.Version, InMemory: true, Err: failed}
 	}
+	// Older files are removed last. As long as one manifest may not list this version, an older one
+	// is not given up.
 	s.prune(o.Key)
 	s.count(func(c *Stats) { c.Files++ })
 	return nil
@@ -128,6 +153,9 @@ const (
 	ofStamp               // the stamp
 )
 
+// The minimum of a number is found as the maximum of its complement, so one exchange serves both. A
+// rank that cannot save the version sends its version and limit, too, but no lengths: the version
+// is refused at any rate.
 func (p *protection) numbers() []uint64 {
 	version, limit := uint64(p.slot.Key.Version), uint64(math.MaxUint64)
 	if l := p.store.opts.limit; l > 0 {
@@ -148,6 +176,10 @@ func (p *protection) numbers() []uint64 {
 }
 
 // refusal returns why no rank saves the version, or nil.
+//
+// It depends on the maxima alone, except for the cause, which only the rank that has it can name.
+// The need is that of two versions of the changing data, and of Once data once, or twice while new
+// ones take the place of those of base.
 func (p *protection) refusal(n []uint64) *SaveError {
 	k, m := uint64(p.store.group.k), uint64(p.store.group.m)
 	e := &SaveError{Version: p.slot.Key.Version}
@@ -167,6 +199,9 @@ func (p *protection) refusal(n []uint64) *SaveError {
 }
 
 // prepare makes room for k chunks of data and m shards.
+//
+// Old shards are used again if their length is right. Their contents need not be cleared: copies
+// overwrite them, and spreading clears them where parities are summed up.
 func (b *blob) prepare(c scheme, chunk int) {
 	b.chunk = chunk
 	if short := c.k*chunk - len(b.data); short > 0 {
@@ -181,6 +216,9 @@ func (b *blob) prepare(c scheme, chunk int) {
 }
 
 // exchange carries out the next exchange.
+//
+// It waits without a context. The transport ends exchanges after an error, also those that begin
+// later. The channel has room for the result, because then must not block.
 func (p *protection) exchange(a collective.Algorithm) error {
 	ended := make(chan error, 1)
 	p.op.Exchange(a, func(err error) { ended <- err })

@@ -17,7 +17,15 @@ import (
 //
 // A blob is its length, in 8 bytes, which includes these 8 bytes, and then records.
 
+// What is read back may be damaged, or come from another program: files have checksums, data that
+// were computed from shards have none. So no length is believed before it is compared with the
+// bytes that are there. What a program gets is an error, and never a panic or a slice beyond the
+// data. A record does not say on which machine it was written: all ranks of a job, and a job that
+// continues it, need the same byte order.
+
 const (
+	// Kinds are in files, so they must keep their numbers. An int is as long as on the machine that
+	// has saved it.
 	sliceOf  = 1 << 8 // kind of a slice of scalars: this bit and a reflect.Kind
 	gobKind  = 1 << 9 // kind of a value that gob has encoded
 	blobHead = 8
@@ -27,8 +35,13 @@ const (
 var errRecord = errors.New("checkpoint: the data are not a record of variables")
 
 // A variable is a variable that the program protects.
+//
+// The value is that to which the program's pointer leads. The program owns it: it is read only
+// inside Save, and set only inside Restore and Load.
 type variable struct {
-	name  string
+	name string
+	// It is saved beside the data, and compared when they come back: a []float64 is never read as a
+	// []int64. The types of fields of a struct are the concern of gob.
 	kind  uint32
 	value reflect.Value // can be set
 	once  bool
@@ -39,6 +52,8 @@ func newVariable(name string, v any) (*variable, error) {
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return nil, fmt.Errorf("checkpoint: Protect(%q) of a %T, expected a pointer that is not nil", name, v)
 	}
+	// All that is no number and no slice of numbers is left to gob, which may refuse it. That is
+	// found in the first Save, since only a value shows what gob thinks of it.
 	x := &variable{name: name, value: p.Elem(), kind: gobKind}
 	switch t := x.value.Type(); {
 	case isScalar(t.Kind()):
@@ -49,11 +64,14 @@ func newVariable(name string, v any) (*variable, error) {
 	return x, nil
 }
 
+// A named type of such a kind counts, too: only the kind decides about the layout in memory.
 func isScalar(k reflect.Kind) bool {
 	return k >= reflect.Bool && k <= reflect.Complex128 && k != reflect.Uintptr
 }
 
 // bytes returns the variable's data: its memory, if it is of scalars.
+//
+// The caller has to copy them before the program continues.
 func (x *variable) bytes() ([]byte, error) {
 	switch {
 	case x.kind == gobKind:
@@ -80,6 +98,9 @@ func memory(slice reflect.Value) []byte {
 }
 
 // decoded checks data, and returns a function that sets the variable to it.
+//
+// All that can fail is done before set is made. The data may be memory of a slot, which stays the
+// store's own, so set copies them.
 func (x *variable) decoded(s saved) (set func(), err error) {
 	kind, data := s.Kind, s.Data
 	if kind != x.kind {
@@ -99,6 +120,9 @@ func (x *variable) decoded(s saved) (set func(), err error) {
 		}
 		return func() {
 			n := len(data) / size
+			// The slice keeps its memory if it can: other variables of the program may share it,
+			// and large data need no second allocation. A slice that was nil in the Save comes back
+			// empty, and not nil.
 			if x.value.Cap() < n || x.value.IsNil() {
 				x.value.Set(reflect.MakeSlice(x.value.Type(), n, n))
 				expect(memory(x.value))
@@ -125,6 +149,8 @@ func kindName(kind uint32) string {
 }
 
 // ungob decodes data that may be no gob. If the decoder panics, this is an error.
+//
+// A variable's own GobDecode runs here, too, and it sees the same bytes.
 func ungob(data []byte, v reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -134,9 +160,15 @@ func ungob(data []byte, v reflect.Value) (err error) {
 	return gob.NewDecoder(bytes.NewReader(data)).DecodeValue(v)
 }
 
+// padded returns the length that n bytes take up. This keeps headers, and the elements of slices,
+// at multiples of 8 from the beginning of the blob.
 func padded(n int) int { return (n + 7) &^ 7 }
 
 // newBlob makes a blob with one record, of vars, in the memory of an old blob.
+//
+// All variables are encoded before the first byte of the old blob is overwritten. If one of them
+// cannot be, the caller gets the memory back for the next Save. As long as the sizes stay the same,
+// a Save needs no new memory for the blob: it takes that of two versions ago.
 func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 	data := make([][]byte, len(vars))
 	length := headLen
@@ -147,6 +179,8 @@ func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 		}
 		length += headLen + padded(len(x.name)) + padded(len(data[i]))
 	}
+	// The new blob is written from its beginning, so padding and parts of the old version do not
+	// matter.
 	b := old[:0]
 	if cap(b) < blobHead+length {
 		b = expect(make([]byte, 0, blobHead+length))
@@ -169,6 +203,8 @@ func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 func pad(b []byte) []byte { return append(b, make([]byte, padded(len(b))-len(b))...) }
 
 // joinBlob makes a blob of records.
+//
+// It copies them: they may be in memory of an old slot, which is forgotten later, or of a message.
 func joinBlob(records [][]byte) []byte {
 	length := blobHead
 	for _, r := range records {
@@ -182,10 +218,14 @@ func joinBlob(records [][]byte) []byte {
 }
 
 // splitBlob returns the records of a blob, which may be padded, by part.
+//
+// The records are memory of the blob. Their capacity ends with them, so none reaches into the next.
 func splitBlob(b []byte) (map[int][]byte, error) {
 	if len(b) < blobHead {
 		return nil, errRecord
 	}
+	// The blob's own length decides where it ends. It was padded with zeros to k chunks, and these
+	// would be a record of length 0.
 	n := binary.LittleEndian.Uint64(b)
 	if n < blobHead || n > uint64(len(b)) {
 		return nil, errRecord
@@ -195,6 +235,7 @@ func splitBlob(b []byte) (map[int][]byte, error) {
 		if len(b) < headLen {
 			return nil, errRecord
 		}
+		// A length of less than a header would keep the loop from advancing.
 		length := binary.LittleEndian.Uint64(b[8:])
 		if length < headLen || length > uint64(len(b)) {
 			return nil, errRecord
@@ -206,12 +247,17 @@ func splitBlob(b []byte) (map[int][]byte, error) {
 }
 
 // A saved is one variable of a record.
+//
+// It also travels to another rank, in the reply to a Load.
 type saved struct {
 	Kind uint32
 	Data []byte
 }
 
 // variablesOf returns the variables of records, by name.
+//
+// If two records have a variable of the same name, the last one counts. This happens if the program
+// has protected a Once variable anew without Once: the blob of Once variables still has it.
 func variablesOf(records ...[]byte) (map[string]saved, error) {
 	vars := make(map[string]saved)
 	for _, b := range records {
@@ -227,6 +273,7 @@ func variablesOf(records ...[]byte) (map[string]saved, error) {
 			kind := binary.LittleEndian.Uint32(b)
 			name, data := uint64(binary.LittleEndian.Uint32(b[4:])), binary.LittleEndian.Uint64(b[8:])
 			b = b[headLen:]
+			// The first two comparisons keep the sum from overflowing.
 			if name > uint64(len(b)) || data > uint64(len(b)) || uint64(padded(int(name)))+uint64(padded(int(data))) > uint64(len(b)) {
 				return nil, errRecord
 			}
@@ -234,6 +281,7 @@ func variablesOf(records ...[]byte) (map[string]saved, error) {
 			vars[string(b[:name])] = saved{kind, b[at:][:data:data]}
 			b = b[at+padded(int(data)):]
 		}
+		// A count that is too low would else hide variables.
 		if len(b) > 0 {
 			return nil, errRecord
 		}
@@ -242,6 +290,10 @@ func variablesOf(records ...[]byte) (map[string]saved, error) {
 }
 
 // restore sets all variables from the records, or none.
+//
+// A program that gets an error still has the values of before in all variables, and can Load
+// instead. Variables in the records that are not protected are ignored, so a later version of the
+// program may protect fewer.
 func restore(vars []*variable, records ...[]byte) error {
 	all, err := variablesOf(records...)
 	if err != nil {

@@ -7,6 +7,10 @@ import (
 
 // An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open
 // and Rejoin.
+//
+// It names what a rank has and carries no data. All ranks get the inventories of all ranks in one
+// exchange, and compute from them what to do. This may depend on nothing else, such as a rank's own
+// directory.
 type inventory struct {
 	Slots    []*holding // in an agreement, of versions that count
 	Stamp    uint64
@@ -16,18 +20,27 @@ type inventory struct {
 
 	// The other fields are for Open and Rejoin alone.
 
-	Files   []stored   // that are not damaged
-	Counted []key      // versions in a manifest, or with a damaged file: an interrupted Save leaves none
-	Torn    bool       // the manifest could not be read
-	Lost    *LostError // what was lost before, of which nothing may be left
-	Err     string     // why the directory is unreadable
-	err     error      // the same at this rank
+	Files []stored // that are not damaged
+	// They matter only if a version cannot be restored: then they tell whether it is lost, or has
+	// never been complete.
+	Counted []key // versions in a manifest, or with a damaged file: an interrupted Save leaves none
+	Torn    bool  // the manifest could not be read
+	// A rank that rejoins brings along what its store could not restore when it was opened. Else a
+	// second repair would end in ErrNone, and the program would begin anew without having been
+	// told.
+	Lost *LostError // what was lost before, of which nothing may be left
+	Err  string     // why the directory is unreadable
+	err  error      // the same at this rank
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends only on the
 // inventories, so all ranks compute the same one.
+//
+// It uses three sources, in this order: memory of the rank that saved or adopted a part, shards in
+// the memory of other ranks, files. Each needs more messages, or more time, than the one before.
 type retrieval struct {
 	key
+	// A part has one owner, so no part is adopted twice.
 	owner   []int // by part: the rank that has it in memory and keeps it, or gets it; -1: none
 	mine    []int // by rank: its own part; -1: none
 	decodes []*decoding
@@ -36,16 +49,25 @@ type retrieval struct {
 
 // A decoding is a lost member of a group, and its parts, which the adopter computes from the shards
 // of other members.
+//
+// There are two numberings. like has the ranks of the communicator in which the slot was protected.
+// present, owner and adopter have the ranks of the communicator on which Open was called. A
+// position in the group is the same in both.
 type decoding struct {
 	like    *holding // the holding of a member of the same group, if possible of one that is whole
 	lost    int      // the lost member's position
 	present []int    // by position: the rank that has this member's slot; -1: lost
-	whole   []bool   // by position: the member has all its shards
+	// A member that is not whole has its own data, but its shards and its padding may be of another
+	// version.
+	whole   []bool // by position: the member has all its shards
 	parts   []int
 	adopter int
 }
 
 // A reading is a part that a rank has in a file.
+//
+// The rank that sees the file need not be the one that gets the part: directories may be of one
+// machine.
 type reading struct {
 	file            stored
 	reader, adopter int
@@ -53,6 +75,12 @@ type reading struct {
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none,
 // but some version counted, it returns an error that says what is missing of the newest such one.
+//
+// A version that never counted is chosen, too, if all its parts are there: they are of one Save, so
+// they fit together, and it is newer. If parts of it are missing, it is passed over without an
+// error, because no program was told that it had been saved. A version counts as lost only if
+// something shows that it counted: a manifest, a damaged file, or a rank that remembers a version
+// at least as new.
 func choose(all []inventory) (*retrieval, *LostError) {
 	var keys, counted []key
 	var lost, before *LostError
@@ -75,6 +103,7 @@ func choose(all []inventory) (*retrieval, *LostError) {
 		if len(missing) == 0 {
 			return p, nil
 		}
+		// A damaged manifest may have listed any version.
 		if lost == nil && (torn || slices.Contains(counted, k) || k.Version <= saved) {
 			lost = &LostError{k.Version, missing}
 		}
@@ -85,8 +114,12 @@ func choose(all []inventory) (*retrieval, *LostError) {
 	return nil, lost
 }
 
+// retrievalOf returns how to get all parts of a version, and the parts that nobody has. The order
+// of its steps matters. A part that a living rank has in memory is never decoded, a part that can
+// be decoded is never read, and each step leaves out the ranks that have got a part of their own.
 func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 	p := &retrieval{key: k, owner: slices.Repeat([]int{-1}, k.Parts), mine: slices.Repeat([]int{-1}, len(all))}
+	// After several repairs a rank may have the version in several layouts.
 	own := make([]*holding, len(all)) // by rank: its newest slot of the version
 	for r, inv := range all {
 		for _, h := range inv.Slots {
@@ -120,6 +153,11 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 
 // decode plans the decodings of lost members of groups. The rank in the place of a lost member
 // adopts its parts, or else the next member of the group.
+//
+// One adopter takes over all parts of a lost member, those that the member itself had adopted
+// included, because they are in one blob and are computed together. A member that has too few
+// shards left in one group may have enough in an older one, which is why all groups of the version
+// are looked at.
 func (p *retrieval) decode(groups []*decoding, places map[int]int) {
 	for _, g := range groups {
 		for lost, r := range g.present {
@@ -142,6 +180,7 @@ func (p *retrieval) decode(groups []*decoding, places map[int]int) {
 			}
 			if d.adopter < 0 {
 				like, next := d.like.group(), lost
+				// It ends: a group of which no member is left is not in the list.
 				for d.present[like.at(next)] < 0 {
 					next++
 				}
@@ -155,6 +194,8 @@ func (p *retrieval) decode(groups []*decoding, places map[int]int) {
 	}
 }
 
+// adopt notes that a rank will have a part. A rank in the place of the part's rank gets it as its
+// own, and Restore can set its variables. Any other adopter only keeps the part, for Load.
 func (p *retrieval) adopt(places map[int]int, part, adopter int) {
 	p.owner[part] = adopter
 	if at, ok := places[part]; ok && at == adopter && p.mine[adopter] < 0 {
@@ -163,6 +204,9 @@ func (p *retrieval) adopt(places map[int]int, part, adopter int) {
 }
 
 // groups returns the groups that have members left, the newest first.
+//
+// A group is known by its stamp and its first member: the groups of one agreement have no member in
+// common. The holding of any member describes the whole group, so one that is left is enough.
 func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 	for r, inv := range all {
 		for _, h := range inv.Slots {
@@ -189,6 +233,10 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 
 // places returns, by part, the ranks that have no part of their own and are in the place of the
 // part's rank: they have its number in a communicator of the same size.
+//
+// With Replace a new rank has the number of the dead one (R2), so it is in its place. After a
+// Shrink ranks have other numbers than in the Save. If one of them is replaced after that, its part
+// is the one that the group's holding has for its number.
 func (p *retrieval) places(groups []*decoding) map[int]int {
 	places := make(map[int]int)
 	if p.Parts == len(p.mine) {
@@ -214,6 +262,10 @@ func (p *retrieval) places(groups []*decoding) map[int]int {
 
 // sources returns the ranks and numbers of k shards of the stripe of a chunk, the adopter's first.
 // It returns nil if there are fewer than k.
+//
+// Shards of the adopter come first because they need no message. Any k shards of a stripe do, as
+// the code is a Reed-Solomon code, and copies are the case k = 1. Data of a member that is not
+// whole are not used: they may be shorter than a chunk says.
 func (d *decoding) sources(chunk int) (ranks, shards []int) {
 	g := d.like.group()
 	stripe := g.stripeOf(d.lost, chunk)
@@ -233,6 +285,8 @@ func (d *decoding) sources(chunk int) (ranks, shards []int) {
 }
 
 // possible says whether there are enough shards for all chunks.
+//
+// Each chunk is of another stripe, with shards at other positions, so each has to be looked at.
 func (d *decoding) possible() bool {
 	for c := range d.like.K {
 		if ranks, _ := d.sources(c); ranks == nil {
@@ -244,6 +298,9 @@ func (d *decoding) possible() bool {
 
 // read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
 // share the parts that have no rank in their place.
+//
+// Several ranks may see the file. The lowest reads it, and if it finds the file damaged, it leaves
+// it out of its next inventory, so that the next lowest is chosen.
 func (p *retrieval) read(all []inventory, places map[int]int) {
 	for part, r := range p.owner {
 		if r >= 0 {
@@ -264,6 +321,8 @@ func (p *retrieval) read(all []inventory, places map[int]int) {
 }
 
 // held returns the parts of each rank after the retrieval, its own first or, if it has none, -1.
+//
+// All ranks compute it for all, so the new holdings describe each member without another exchange.
 func (p *retrieval) held() [][]int {
 	held := make([][]int, len(p.mine))
 	for r, mine := range p.mine {

@@ -26,6 +26,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	}
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
+	// All ranks take both turns, before they look at anything that may differ between them. Their
+	// later calls then match, no matter whether the agreement is needed here.
 	save := s.take("Save", exchanges)
 	if save.op == nil {
 		return save.f
@@ -42,6 +44,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	s.pending = save.f
 	ready := make(chan *protection)
 	go func() {
+		// With two Saves at a time, the second would overwrite the data of the first, or those of
+		// base.
 		<-before.Done()
 		err := s.save(ctx, version, save.op, agreement, ready)
 		agreement.pass()
@@ -49,6 +53,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		close(ready)
 	}()
 	select {
+	// The slot belongs to this goroutine until copied is closed. If a method for gob panics in
+	// fill, bad is still errCopy, so the other ranks get a *SaveError and do not wait for this one.
 	case p, ok := <-ready:
 		if ok {
 			defer close(p.copied)
@@ -60,6 +66,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 }
 
 // isReady says whether a Save can begin without waiting.
+//
+// Only after Done may the program's goroutine read what the last Save may have written.
 func (s *Store) isReady(save *turn) bool {
 	select {
 	case <-s.pending.Done():
@@ -77,11 +85,14 @@ var errCopy = errors.New("checkpoint: the variables were not copied")
 // ends. The goroutine waits by Done, so the rank joins rounds meanwhile, and without a context,
 // because an error of the communicator ends everything that it waits for.
 func (s *Store) save(ctx context.Context, version int, op hook.Background, agreement *turn, ready chan<- *protection) error {
+	// The other ranks have to agree, too, so the program's context must not end this.
 	if op.Epoch() != s.epoch {
 		if err := s.agree(context.Background(), agreement); err != nil {
 			return err
 		}
 	}
+	// The last Save belongs to the same epoch, which is over: no exchange of this Save could
+	// succeed.
 	if s.unsure != nil {
 		return s.unsure
 	}
@@ -89,12 +100,15 @@ func (s *Store) save(ctx context.Context, version int, op hook.Background, agree
 	s.stamp++ // a version that is saved twice gets another stamp
 	p := &protection{store: s, op: op, slot: s.free(), filled: true, copied: make(chan struct{}), bad: errCopy}
 	p.file = s.opts.dir != "" && s.saves%s.opts.every == 0
+	// A rank saves its own part only. What it has adopted of dead ranks was for the program to
+	// Load.
 	own := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
 		own[i] = []int{r}
 	}
 	p.slot.holding = s.holding(key{version, s.run, s.stamp, s.comm.Size()}, own)
 	select {
+	// The channel has no room, so the program gets p only if it is still in Save.
 	case ready <- p:
 		<-p.copied
 	case <-ctx.Done(): // the program has continued, and changes the variables
@@ -112,6 +126,8 @@ func (s *Store) isOwn(o *slot) bool {
 // fill copies the variables to the slot.
 func (p *protection) fill() (err error) {
 	s, o := p.store, p.slot
+	// An error here is one of this rank. The exchange of numbers carries it to the others, and no
+	// rank saves the version.
 	oldest := 0
 	if s.base != nil {
 		oldest = s.base.Key.Version
@@ -133,6 +149,8 @@ func (p *protection) fill() (err error) {
 	if err == nil {
 		o.blobs[changing].data, err = newBlob(o.blobs[changing].data, s.comm.Rank(), s.of(changing))
 	}
+	// From now on a Rejoin may offer this data, even if the Save is interrupted before its first
+	// exchange.
 	o.good = err == nil
 	return err
 }
@@ -143,6 +161,9 @@ func (s *Store) holding(k key, held [][]int) holding {
 }
 
 // free returns a slot that is not base, and forgets all others.
+//
+// If base counts here, all ranks have all their shards of it, so no rank needs an older version any
+// more. A slot that has lent its data is not written to: the borrower may be base.
 func (s *Store) free() *slot {
 	spare := new(slot)
 	for _, o := range s.slots {
@@ -153,6 +174,8 @@ func (s *Store) free() *slot {
 	if spare.blobs[changing] == nil {
 		spare.blobs[changing] = new(blob)
 	}
+	// Before the first byte is overwritten: no inventory may offer a slot with the data of two
+	// versions.
 	spare.Whole, spare.good = false, false
 	s.slots = []*slot{spare}
 	if s.base != nil {

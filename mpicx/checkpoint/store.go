@@ -21,16 +21,20 @@ import (
 // communicator. Its methods are collective, and are called from one goroutine at a time,
 // but for Stats.
 type Store struct {
+	// A duplicate of the program's communicator: errors there end what the store does, too (D1).
 	comm *mpicx.Comm // its own
 	opts *options
 
 	// These fields are determined in Open and do not change.
 
+	// All ranks compute their groups from the same list of machines, so the groups fit together.
 	group    group
 	position int
 	rows     []reedsolomon.Encoder // by parity
-	run      uint64                // of the job
-	shared   bool                  // all ranks see the same directory
+	// A random number of rank 0. It is in the names of files, so two jobs never write the same
+	// file.
+	run    uint64 // of the job
+	shared bool   // all ranks see the same directory
 
 	// The goroutine that calls the methods owns these fields.
 
@@ -47,13 +51,20 @@ type Store struct {
 	// unsure is the error that has ended the last Save here, perhaps not at other ranks. Until the
 	// next agreement, base is only what this rank knows.
 	unsure error
-	epoch  transport.Epoch // of the last agreement
-	stamp  uint64          // of the last agreement or Save
-	saves  int             // number of Saves that were begun
-	loads  int             // number of Loads that were begun
-	saved  int             // the newest version that counted, as far as this rank knows; -1: none
-	files  []key           // the newest versions that have all files
-	found  []stored        // files that existed when the store was opened
+	// In the same epoch no agreement is needed: since the last one no error has ended a Save at
+	// some ranks only. An error starts the next epoch at all ranks alike (T3), and then they agree
+	// again.
+	epoch transport.Epoch // of the last agreement
+	stamp uint64          // of the last agreement or Save
+	// The same at all ranks, as the stamp is: by it each rank decides whether a Save writes files
+	// (Every).
+	saves int // number of Saves that were begun
+	loads int // number of Loads that were begun
+	// It only tells data that are lost from data that were never saved.
+	saved int // the newest version that counted, as far as this rank knows; -1: none
+	// At most Keep, the newest first. Files that are older than the last of them may be removed.
+	files []key    // the newest versions that have all files
+	found []stored // files that existed when the store was opened
 
 	mu    sync.Mutex // protects stats
 	stats Stats
@@ -136,6 +147,10 @@ func (t *turn) pass() {
 
 // gather returns each rank's contribution. If it is ended by an error of the communicator, the
 // program is told of that by told.
+//
+// All ranks that get the list get the same one, in the order of ranks. The store decides everything
+// in this way: each rank computes the decision from the list, and no rank decides for others. If a
+// rank dies, some ranks may get the list and others an error.
 func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	if t.op == nil {
 		return nil, t.f.Wait(ctx)
@@ -181,6 +196,9 @@ func meet[T any](ctx context.Context, s *Store, name string, v T) []T {
 }
 
 // learn takes over what other ranks know. The next stamp is then the same at all.
+//
+// The maximum is right for each number. To skip a stamp is harmless. To use one twice would give
+// two Saves the same key.
 func (s *Store) learn(all []inventory) {
 	for _, o := range all {
 		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
@@ -193,6 +211,11 @@ func (s *Store) learn(all []inventory) {
 
 // agree agrees with all ranks which versions they have. base is the newest that counts at all
 // ranks.
+//
+// A version may count although this rank's Save has ended in an error: another rank may have been
+// told that it counts. So a version counts if all ranks have all their shards of it. If one rank
+// has not, no rank was told: the exchange after which a version counts begins at each rank when its
+// shards are there.
 func (s *Store) agree(ctx context.Context, t *turn) error {
 	me := inventory{Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
 	all, err := gather(ctx, t, me)
@@ -202,6 +225,7 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
 	s.learn(all)
 	for _, o := range s.slots {
+		// The layout has to be the same, too: shards of different groups do not fit together.
 		everywhere := !slices.ContainsFunc(all, func(other inventory) bool { return !slices.ContainsFunc(other.Slots, o.isLike) })
 		if b := s.base; everywhere && (b == nil || cmp.Or(cmp.Compare(o.Key.Version, b.Key.Version), cmp.Compare(o.Stamp, b.Stamp)) > 0) {
 			s.base = o
@@ -212,6 +236,10 @@ func (s *Store) agree(ctx context.Context, t *turn) error {
 
 // describe returns the holdings of the slots that are whole. With parts, it returns those of all
 // slots that have the data of their versions.
+//
+// A slot that is good but not whole is of a Save that was interrupted. Open asks for it, because
+// its data may be part of a version of which all parts are still there. An agreement does not,
+// because such a version might not survive the next death.
 func (s *Store) describe(parts bool) (all []*holding) {
 	for _, o := range s.slots {
 		if o.Whole || parts && o.good {
