@@ -119,9 +119,8 @@ func TestPrompt(t *testing.T) {
 		{[]string{posts, comes, posts, late}, false},
 		{[]string{posts, comes, begins, late, begins}, true}, // nothing was posted since
 	} {
-		c := &Comm{proc: new(proc)}
-		k, p := &keeper{Comm: c}, &c.proc.prompt
-		var cell *waiting.Cell
+		k := &keeper{Comm: &Comm{proc: new(proc)}}
+		p, cell := &k.proc.prompt, new(waiting.Cell)
 		for _, what := range test.happens {
 			switch what {
 			case posts:

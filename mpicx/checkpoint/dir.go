@@ -52,11 +52,15 @@ func (f stored) name() string {
 }
 
 // Sscanf takes more than name writes, such as signs, or text at the end. A file whose name is not
-// written the same way again is not ours, so prune must not remove it.
+// written the same way again is not ours, so prune must not remove it. Nor is one whose numbers no
+// Save has: each rank makes a list of all Parts.
 func parseFileName(name string) (f stored, ok bool) {
 	n, _ := fmt.Sscanf(name, nameFormat, &f.Key.Version, &f.Part, &f.Key.Parts, &f.Key.Run, &f.Key.Origin)
-	return f, n == 5 && f.name() == name
+	return f, n == 5 && f.name() == name && 0 <= f.Part && f.Part < f.Key.Parts && f.Key.Parts <= mostParts
 }
+
+// mostParts is more than the number of ranks that a job has.
+const mostParts = 1 << 24
 
 // temporary begins the names of files that are being written.
 //

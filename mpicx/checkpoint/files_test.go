@@ -83,6 +83,7 @@ func TestBadFiles(t *testing.T) {
 			b, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(path, harm(b), 0o666))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "v3.0-of-9000000000000000000.0123456789abcdef-1.mpicx"), nil, 0o666)) // no Save's
 			same(dir).restores(t, 3, 1)
 		})
 	}
