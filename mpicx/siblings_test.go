@@ -146,7 +146,7 @@ func TestRevokeAroundAWait(t *testing.T) {
 			if w.Rank() == 0 {
 				time.Sleep(time.Second)
 				mpicx.Throw(a.Revoke(ctx))
-				time.Sleep(time.Second)
+				time.Sleep(time.Hour) // until the other rank has looked at its context
 				mpicx.Send(b, []byte{1}, 1, 9).MustWait(ctx)
 				return b.Barrier().Wait(ctx) // a receive that stays pending would need this rank
 			}
