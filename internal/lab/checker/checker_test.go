@@ -241,7 +241,7 @@ func TestHang(t *testing.T) {
 // sometimes there are too few.
 func TestReplaces(t *testing.T) {
 	taken, again, few := 0, 0, 0
-	for seed := uint64(1); seed < 2000 && (taken < 20 || again < 5 || few < 5); seed++ {
+	for seed := uint64(1); seed < 50_000 && (taken < 20 || again < 5 || few < 5); seed++ {
 		p := generate(seed, 0)
 		if p.spares == 0 {
 			continue
