@@ -2,10 +2,14 @@ package collective
 
 import "github.com/mpicx/go-mpicx/internal/transport"
 
-// Where ranks share memory, short operations are carried out on a board: see transport.Board. A
-// rank reads and writes the buffers of the others. So each byte is copied or combined once, and no
-// rank is woken twice. The work depends on the number of ranks only at the last rank to come, or at
-// the root.
+// Where ranks share memory, short operations are carried out on a board: see transport.Board.
+//
+// Goroutine ranks read and write the buffers of the others. So each byte is copied or combined
+// once, and no rank is woken twice. The work depends on the number of ranks only at the last rank
+// to come, or at the root.
+//
+// Processes send each other their parts. Each carries out the operation for itself, in the order of
+// ranks, so all have the same result.
 
 // flows are those of the operations that a board can carry out.
 var flows = [operations]transport.Flow{
@@ -37,11 +41,12 @@ func (x *Exchange) Call(comm transport.Comm, epoch transport.Epoch, a Algorithm,
 	x.requests = x.requests[:0]
 	r := x.add(transport.Joining, call.root, nil)
 	r.Meeting = &call.meeting
-	x.ended.Store(started + 1)
+	if call.share > 0 && call.combines() {
+		call.arrived = x.Scratch(x.size * call.share)
+	}
 	if !comm.(transport.Board).Meet(r) {
 		return false, nil
 	}
-	x.ended.Store(0)
 	return x.end(r.Err)
 }
 
@@ -92,5 +97,85 @@ func (a *Call) Carry(parts []transport.Part, rank int) {
 func gatherParts(recv []byte, parts []transport.Part) {
 	for r, p := range parts {
 		place(recv[r*len(p.Send):][:len(p.Send)], p.Send)
+	}
+}
+
+// combines says whether the operation is a reduction.
+func (a *Call) combines() bool { return a.op == reduce || a.op == allreduce || a.op == reduceScatter }
+
+// needs returns how many bytes a rank that meets n-1 others needs of each.
+func (a *Call) needs(n int) int {
+	switch m := &a.meeting; a.op {
+	case bcast, scatter, reduceScatter:
+		return len(m.Recv)
+	case alltoall:
+		return len(m.Recv) / n
+	default:
+		return len(m.Send)
+	}
+}
+
+// For returns the bytes of this rank that a rank needs, which may be this one.
+func (a *Call) For(rank int) []byte {
+	send := a.meeting.Send
+	switch a.op {
+	case scatter, alltoall:
+		return send[rank*a.share:][:a.share]
+	case reduceScatter:
+		return a.parts.part(send, rank)
+	}
+	return send
+}
+
+// Take puts the bytes of a rank where they belong. Values stay apart until all have come, because
+// they are combined in the order of ranks.
+func (a *Call) Take(from int, bytes []byte) error {
+	if len(bytes) != a.share {
+		return &LengthError{from, len(bytes), a.share}
+	}
+	switch {
+	case a.combines():
+		copy(a.arrived[from*a.share:], bytes)
+	case a.op == bcast, a.op == scatter:
+		copy(a.meeting.Recv, bytes)
+	case a.op != barrier:
+		copy(a.meeting.Recv[from*a.share:], bytes)
+	}
+	return nil
+}
+
+// Finish adds what is this rank's own.
+func (a *Call) Finish(rank int) {
+	rooted := a.op == scatter || a.op == gather || a.op == reduce
+	if a.op == barrier || a.op == bcast || rooted && rank != a.root {
+		return
+	}
+	switch recv, own := a.meeting.Recv, a.For(rank); {
+	case a.combines():
+		a.combineAll(recv, own, rank)
+	case a.op == scatter:
+		place(recv, own)
+	default:
+		place(recv[rank*a.share:][:a.share], own)
+	}
+}
+
+// combineAll combines the values that have arrived and this rank's own, in the order of ranks. The
+// place of the first value has the result so far. The last step writes to recv, which may be own.
+func (a *Call) combineAll(recv, own []byte, rank int) {
+	value := func(r int) []byte {
+		if r == rank {
+			return own
+		}
+		return a.arrived[r*a.share:][:a.share]
+	}
+	sum, last := value(0), len(a.arrived)/max(1, a.share)-1
+	for r := 1; r <= last; r++ {
+		to := a.arrived[:a.share]
+		if r == last {
+			to = recv
+		}
+		a.Op(to, sum, value(r))
+		sum = to
 	}
 }

@@ -36,6 +36,9 @@ type Call struct {
 	// meeting is the Call's part on a board; without a Carrier it is an algorithm's, by messages.
 	meeting transport.Meeting
 	op      operation // of meeting
+	// share is how many bytes each other rank sends this one, where ranks meet but do not see each
+	// other's buffers; 0: they do, or there are none.
+	share int
 
 	Reduction // of an operation that combines nothing: Send and Recv alone. A Bcast has only Recv.
 	root      int

@@ -17,14 +17,15 @@ const (
 type Chooser struct {
 	kind  kind
 	ranks int
-	board bool // there is a board
+	board int // the most bytes that a rank may show on a board; 0: there is none
 }
 
 // ChooserFor returns the Chooser of a communicator.
 func ChooserFor(c transport.Comm) Chooser {
 	f, chooser := c.Features(), Chooser{kind: machine, ranks: c.Size()}
-	_, chooser.board = c.(transport.Board) // not if c wraps another
-	chooser.board = chooser.board && f.Board && c.Size() > 1
+	if _, ok := c.(transport.Board); ok && c.Size() > 1 { // not if c wraps another
+		chooser.board = f.Board
+	}
 	if f.SharedCores {
 		chooser.kind = shared
 		return chooser
@@ -40,7 +41,7 @@ func ChooserFor(c transport.Comm) Chooser {
 // ByMessages returns the Chooser of operations that need messages: those that are not begun by
 // Exchange.Call.
 func (c Chooser) ByMessages() Chooser {
-	c.board = false
+	c.board = 0
 	return c
 }
 
@@ -53,7 +54,7 @@ func (c Chooser) pick(op operation, bytes int) step {
 	o := &Operations[op]
 	if name, forced := Forced[o.Name]; forced {
 		for _, a := range o.Algorithms {
-			if a.Name == name && (a.step != nil || c.board) {
+			if a.Name == name && (a.step != nil || c.board > 0) {
 				return a.step
 			}
 		}
@@ -63,7 +64,7 @@ func (c Chooser) pick(op operation, bytes int) step {
 		rules = o.rules[machine]
 	}
 	for _, r := range rules {
-		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) && (r.use != nil || c.board) {
+		if (r.ranks == 0 || c.ranks <= r.ranks) && (r.bytes == 0 || bytes <= r.bytes) && (r.use != nil || c.board > 0) {
 			return r.use
 		}
 	}
@@ -80,11 +81,14 @@ func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 	if op == allgather || op == alltoall {
 		work *= c.ranks
 	}
-	if a.Ordered || work > mostOnBoard { // a function may do anything, and take any time
-		c.board = false
+	if a.Ordered || work > mostOnBoard || bytes > c.board { // a function may do anything, and take any time
+		c.board = 0
 	}
 	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {
 		a.onBoard(op)
+		if c.kind != shared {
+			a.share = a.needs(c.ranks)
+		}
 	}
 	return a
 }

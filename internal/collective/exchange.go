@@ -244,6 +244,11 @@ func (x *Exchange) ask() (err error) {
 
 // Completed counts a message. After the last of a step it begins the next.
 func (x *Exchange) Completed(r *transport.Request) {
+	if r.Kind == transport.Joining { // the only one
+		_, err := x.end(r.Err)
+		x.done.Ended(err)
+		return
+	}
 	x.check(r)
 	all := started + 1 + int32(len(x.requests)) // read before another goroutine may continue
 	if x.ended.Add(1) < all {

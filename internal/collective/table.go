@@ -60,14 +60,14 @@ type rule struct {
 var Operations = [operations]Operation{
 	barrier: {"Barrier", []Named{{"board", nil}, {"tree", barrierTree}, {"doubling", barrierDoubling}}, [kinds][]rule{
 		shared:  {{use: nil}, {use: barrierTree}},
-		machine: {{use: barrierDoubling}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {use: barrierDoubling}},
 	}},
 	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10}, {bytes: 512 << 10, use: bcastTree},
 			{ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
-		machine: {{use: bcastTree}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {use: bcastTree}},
 	}},
 	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
 		shared: {
@@ -75,7 +75,7 @@ var Operations = [operations]Operation{
 			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
-		machine: {{use: reduceTree}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {use: reduceTree}},
 	}},
 	allreduce: {"Allreduce", []Named{
 		{"board", nil}, {"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
@@ -88,7 +88,7 @@ var Operations = [operations]Operation{
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},
 		},
-		machine: {{bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
+		machine: {{ranks: 4, bytes: 8 << 10}, {ranks: 16, bytes: 1 << 10}, {bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
 		hosts:   {{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
 	}},
 	reduceScatter: {"ReduceScatter", []Named{
@@ -101,7 +101,7 @@ var Operations = [operations]Operation{
 			{use: reduceScatterTree},
 		},
 		machine: {
-			{ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect},
+			{ranks: 16, bytes: 8 << 10}, {ranks: 8, use: reduceScatterDirect}, {bytes: 128 << 10, use: reduceScatterTree}, {use: reduceScatterDirect},
 		},
 	}},
 	allgather: {"Allgather", []Named{
@@ -111,7 +111,7 @@ var Operations = [operations]Operation{
 			{bytes: 8 << 10}, {bytes: 1 << 10, use: allgatherTree}, {ranks: 8, use: allgatherDirect},
 			{bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect},
 		},
-		machine: {{ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {ranks: 8, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
 	}},
 	allgatherv: {"Allgatherv", []Named{{"tree", allgatherTree}, {"direct", allgatherDirect}}, [kinds][]rule{
 		shared:  {{ranks: 2, use: allgatherDirect}, {bytes: 8 << 10, use: allgatherTree}, {use: allgatherDirect}},
@@ -123,18 +123,18 @@ var Operations = [operations]Operation{
 		shared: {
 			{bytes: 4 << 10}, {ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect},
 		},
-		machine: {{ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {ranks: 8, use: alltoallDirect}, {bytes: 512, use: alltoallBruck}, {use: alltoallDirect}},
 	}},
 	gather: {"Gather", []Named{{"board", nil}, {"tree", gatherTree}, {"direct", gatherDirect}}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
 			{ranks: 2, use: gatherDirect}, {bytes: 1 << 10, use: gatherTree}, {use: gatherDirect},
 		},
-		machine: {{bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {bytes: 4 << 10, use: gatherTree}, {use: gatherDirect}},
 	}},
 	scatter: {"Scatter", []Named{{"board", nil}, {"tree", scatterTree}, {"direct", scatterDirect}}, [kinds][]rule{
 		shared:  {{ranks: 8, bytes: 64 << 10}, {bytes: 16 << 10}, {use: scatterDirect}},
-		machine: {{use: scatterDirect}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {use: scatterDirect}},
 		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},
 	scan: {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}, [kinds][]rule{

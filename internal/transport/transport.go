@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -156,8 +157,9 @@ type Features struct {
 	// SharedCores: ranks compete for the cores. The cost of a collective operation is then the
 	// number of its messages rather than its depth.
 	SharedCores bool
-	// Board: the Comm is a Board.
-	Board bool
+	// Board is the most bytes that a rank may show another on the Comm, which then is a Board; 0:
+	// there is none. It is the same at all members.
+	Board int
 }
 
 // A Mode says how a message is sent.
@@ -207,6 +209,15 @@ type Request struct {
 // Needs says whether the death of a rank ends the request: it names that rank, or is of a
 // collective operation.
 func (r *Request) Needs(rank int) bool { return r.Peer == rank || IsCollective(r.Tag) }
+
+// WaitsFor returns the rank that the request waits for, the first if there are several, or
+// AnySource.
+func (r *Request) WaitsFor() int {
+	if r.Kind == Joining && r.Meeting.Missing > 0 {
+		return bits.TrailingZeros64(r.Meeting.Missing)
+	}
+	return r.Peer
+}
 
 // Matches says whether a receive or probe matches the message.
 func (r *Request) Matches(s Status) bool {
@@ -276,8 +287,8 @@ type Starter interface {
 	Start(rs []Request) (ended int)
 }
 
-// A Board is a Comm whose ranks share memory, in which they can carry out a collective call without
-// messages.
+// A Board is a Comm whose ranks share memory. A collective call on it has no steps: each rank shows
+// the others its part, and takes what it needs of theirs.
 type Board interface {
 	Comm
 	// Meet makes the collective call that r.Signature describes, in r.Epoch, sets r.Tag, and has
@@ -292,6 +303,14 @@ type Meeting struct {
 	Flow    Flow
 	Root    int // of calls that have one
 	Carrier Carrier
+	// Missing are the ranks, as bits, whose parts have not come, where each rank carries out its
+	// own part.
+	Missing uint64
+}
+
+// Gives says whether a rank needs the part of another one.
+func (m *Meeting) Gives(from, to int) bool {
+	return m.Flow == Together || m.Flow == FromRoot && from == m.Root || m.Flow == ToRoot && to == m.Root
 }
 
 // A Part has the buffers of a rank. If it does not wait for the others, Send is a copy.
@@ -307,12 +326,20 @@ const (
 	FromRoot             // each needs the root
 )
 
-// A Carrier carries out a call.
+// A Carrier carries out a call. None of its methods blocks. Where ranks see each other's buffers,
+// Carry is used, and otherwise the other methods.
 type Carrier interface {
 	// Carry sets the results of all ranks from the parts of all or, if there is a root, the result
 	// of rank; if each rank needs the root, the parts of others are empty. No part changes
-	// meanwhile, and Carry must not block. Ranks whose words fit have parts of the same length.
+	// meanwhile. Ranks whose words fit have parts of the same length.
 	Carry(parts []Part, rank int)
+	// For returns the bytes that another rank needs of this one.
+	For(rank int) []byte
+	// Take takes the bytes that this rank needs of another one, unless they are too many or too
+	// few.
+	Take(from int, bytes []byte) error
+	// Finish sets the result of this rank when it has taken all that it needs.
+	Finish(rank int)
 }
 
 // A Completer is told when a request has ended.

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -92,7 +93,7 @@ func (s *Comm) Size() int       { return len(s.comm.sides) }
 func (s *Comm) Machine(int) int { return 0 } // all ranks are on one machine
 
 func (s *Comm) Features() transport.Features {
-	return transport.Features{Name: "local", SharedCores: true, Board: true, Deaths: s.comm.mortal}
+	return transport.Features{Name: "local", SharedCores: true, Board: math.MaxInt, Deaths: s.comm.mortal}
 }
 
 // Sub completes at once. The members share memory: the first one makes the communicator, and the

@@ -9,35 +9,12 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/transport/transporttest"
 )
-
-// meeting is a call on the board in which each rank has a byte: a rank's result is the bytes of the
-// ranks that it needs.
-type meeting struct{ transport.Meeting }
-
-func (m *meeting) Carry(parts []transport.Part, _ int) {
-	all := slices.Concat(m.sent(parts)...)
-	for _, p := range parts {
-		if m.Flow == transport.Together {
-			copy(p.Recv, all)
-		}
-	}
-	copy(m.Recv, all)
-}
-
-func (m *meeting) sent(parts []transport.Part) (sent [][]byte) {
-	for i, p := range parts {
-		if m.Flow != transport.FromRoot || i == m.Root {
-			sent = append(sent, p.Send)
-		}
-	}
-	return sent
-}
 
 // meet has a rank make a call on the board, with its rank, in capitals, as its byte.
 func meet(c *Comm, flow transport.Flow, root int, kind signature.Kind) *request {
-	m := &meeting{transport.Meeting{Flow: flow, Root: root}}
-	m.Send, m.Recv, m.Carrier = []byte{'A' + byte(c.rank)}, make([]byte, 9), m
+	m := transporttest.NewGathering(flow, root, c.Size(), []byte{'A' + byte(c.rank)})
 	r := transport.Request{Meeting: &m.Meeting, Signature: signature.Call{Kind: kind}.Word()}
 	return start(c, func(r *transport.Request) {
 		if c.Meet(r) {
@@ -274,8 +251,7 @@ func (f completer) Completed(r *transport.Request) { f(r) }
 func TestMeetIsNotQuietTooEarly(t *testing.T) {
 	ranks := New(2)
 	quiet := false
-	m := &meeting{transport.Meeting{Root: 0}}
-	m.Carrier = m
+	m := transporttest.NewGathering(transport.Together, 0, 2, nil)
 	r := &transport.Request{Meeting: &m.Meeting, Done: completer(func(*transport.Request) {
 		ranks[0].Quiesce(func() { quiet = true })
 		require.False(t, quiet)

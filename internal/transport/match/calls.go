@@ -107,12 +107,11 @@ func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
 }
 
 // WaitsIn returns the number of the collective call that a receive or send of this rank belongs to.
-// Ok is false if there is none. The request waits for its Peer or, if its tag is NoTag, for all
-// other ranks.
+// Ok is false if there is none. If its tag is NoTag, the request waits for all other ranks.
 func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
 	switch {
 	case r.Signature == 0:
-	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank:
+	case transport.IsCollective(r.Tag) && r.WaitsFor() >= 0 && r.WaitsFor() != rank:
 		return transport.CollectiveNumber(r.Tag), true
 	case r.Tag == transport.NoTag:
 		number = m.Latest(r.Signature)

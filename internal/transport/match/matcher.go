@@ -108,7 +108,8 @@ func (m *Matcher[T]) enter(e, live transport.Epoch, cause error) *transport.Requ
 }
 
 // Match returns the oldest message that r matches, or nil. r gets its Status. If r is a receive,
-// the message is removed for it; if r is an Mprobe, Redeem returns the message.
+// the message is removed for it; if r is an Mprobe, Redeem returns the message. A call that meets
+// others gets the messages of its ranks one by one.
 func (m *Matcher[T]) Match(r *transport.Request) *T {
 	n := m.Arrived.Find(r)
 	if n == nil {
@@ -117,7 +118,7 @@ func (m *Matcher[T]) Match(r *transport.Request) *T {
 	r.Status = n.Status()
 	// A Probe leaves the message where it is.
 	switch r.Kind {
-	case transport.Receiving:
+	case transport.Receiving, transport.Joining:
 		m.Arrived.Remove(n)
 	case transport.Mprobing:
 		m.Arrived.Remove(n)

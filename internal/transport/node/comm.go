@@ -70,7 +70,7 @@ func (a *arrival) checkRoom() error {
 }
 
 var (
-	_ transport.Comm    = (*comm)(nil)
+	_ transport.Board   = (*comm)(nil)
 	_ transport.Driver  = (*comm)(nil)
 	_ transport.Starter = (*comm)(nil)
 )
@@ -130,7 +130,7 @@ func (c *comm) process(rank int) int {
 }
 
 func (c *comm) Features() transport.Features {
-	return transport.Features{Name: c.e.name, Deaths: c.e.mortal}
+	return transport.Features{Name: c.e.name, Deaths: c.e.mortal, Board: c.board()}
 }
 
 func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
@@ -230,8 +230,12 @@ func (c *comm) add(a *arrival) error {
 	c.e.endAll(probes, nil)
 	// Here the bytes are still where the sender has put them. The receive copies them from there,
 	// so a message that is awaited is copied only once at this process.
-	if recv != nil && recv.Kind == transport.Receiving {
+	switch {
+	case recv != nil && recv.Kind == transport.Receiving:
 		c.give(recv, a)
+		return nil
+	case recv != nil && recv.Kind == transport.Joining:
+		c.meetIn(recv, rank, a)
 		return nil
 	}
 	a = a.kept()
@@ -387,7 +391,10 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()
 	for r := range c.Posted.All() {
+		peer := r.Peer
+		r.Peer = r.WaitsFor()
 		visit(r)
+		r.Peer = peer
 	}
 	for t := range c.moving {
 		if t.arrival == nil {

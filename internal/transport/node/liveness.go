@@ -200,7 +200,7 @@ func (e *engine) expire(l *liveness) {
 // made a different call. A receive from any source needs a peer only if all others have left:
 // see lastHope.
 func (c *comm) needs(r *transport.Request) {
-	peer := r.Peer
+	peer := r.WaitsFor()
 	if peer == transport.AnySource && r.IsAwaited() {
 		peer = c.lastHope()
 	}
@@ -255,7 +255,7 @@ func (c *comm) askForAny() {
 	// A copy of the queue: a packet that can't be sent makes the engine fail, which empties the
 	// queue.
 	for _, r := range slices.Collect(c.Posted.All()) {
-		if r.Peer == transport.AnySource {
+		if r.WaitsFor() == transport.AnySource {
 			c.needs(r)
 		}
 	}
@@ -276,7 +276,7 @@ func (e *engine) noteLeft(l *liveness, process int) {
 		}
 		c.askForAny()
 		for _, r := range slices.Collect(c.Posted.All()) {
-			if r.Peer >= 0 && c.process(r.Peer) == process {
+			if peer := r.WaitsFor(); peer >= 0 && c.process(peer) == process {
 				c.needs(r)
 			}
 		}
@@ -330,10 +330,11 @@ func (e *engine) takeLiveness(source int, h header) error {
 func (c *comm) endForsaken(rank int, e transport.Epoch) {
 	all := c.lastHope() >= 0
 	forsaken := func(r *transport.Request) bool {
-		return r.Epoch == e && (r.Peer == rank || all && r.Peer == transport.AnySource && r.IsAwaited())
+		peer := r.WaitsFor()
+		return r.Epoch == e && (peer == rank || all && peer == transport.AnySource && r.IsAwaited())
 	}
 	for r := range match.List(c.TakeIf(forsaken)) {
-		c.e.end(r, &transport.LeftError{Rank: r.Peer})
+		c.e.end(r, &transport.LeftError{Rank: r.WaitsFor()})
 	}
 	c.endOffers(&transport.LeftError{Rank: rank}, forsaken)
 }

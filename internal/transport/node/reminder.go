@@ -104,10 +104,10 @@ func (c *comm) remind() {
 	for r, number := range c.waiting() {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if r.Tag != transport.NoTag {
-			c.tellReminder(r.Peer, &h)
+			c.tellReminder(r.WaitsFor(), &h)
 			if before := c.Before(r.Epoch, number); before > 0 {
 				h.tag = transport.CollectiveTag(before)
-				c.tellReminder(r.Peer, &h)
+				c.tellReminder(r.WaitsFor(), &h)
 			}
 			told++
 		} else {

@@ -34,6 +34,7 @@ func Run(t *testing.T, world World) {
 		{"Sub", subs},
 		{"Advance", advances},
 		{"Generations", generations},
+		{"Boards", boards},
 		{"Listening", listening},
 		{"Concurrency", concurrency},
 		{"Stress", stress},

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"math/bits"
+
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
+
+// Ranks of one machine meet in a call by one message from each rank to each that needs it. Nobody
+// waits for an answer, so a call takes as long as one message, and where processes share cores each
+// of them needs its core once. The messages are packets like all others: epochs, deaths, other
+// calls and garbage are handled as theirs.
+//
+// A call that meets is one request. It waits in Posted for a message of its call from any rank,
+// until no rank is Missing. WaitsFor tells which rank it needs.
+
+const (
+	// mostMeet is the most ranks that meet: Missing has a bit for each.
+	mostMeet = 64
+	// mostAhead is how many calls a rank which others need, and which needs no other, may get ahead
+	// of them. In each call with a multiple of this number, all ranks wait for all. Otherwise a
+	// root in a loop would fill the memory of the others.
+	mostAhead = 64
+)
+
+// board returns the most bytes that ranks may show each other, or 0 if they do not meet.
+func (c *comm) board() int {
+	for r := range c.Size() {
+		if c.Size() > mostMeet || c.e.from[c.process(r)] == nil {
+			return 0
+		}
+	}
+	return c.e.limit
+}
+
+// Meet sends the parts that others need. It takes what has come, and posts r for the rest.
+func (c *comm) Meet(r *transport.Request) (ended bool) {
+	e, m := c.e, r.Meeting
+	e.lock()
+	defer e.unlock()
+	number, odd := c.Matcher.Call(r.Epoch, r.Signature)
+	if odd != nil {
+		c.contradict(r.Epoch, odd)
+	}
+	r.Kind, r.Where, r.Peer, r.Tag = transport.Joining, nil, transport.AnySource, transport.CollectiveTag(number)
+	if r.Err = c.barred(r); r.Err == nil {
+		r.Err = c.DeathFor(r)
+	}
+	if r.Err != nil {
+		return true
+	}
+	c.show(r, number%mostAhead == 0)
+	// A ring with garbage makes the engine fail.
+	if r.Err = e.err; r.Err != nil {
+		return true
+	}
+	// What has come before the call is among the waiting messages, and what has come since is at
+	// the front of a ring.
+	for m.Missing > 0 && r.Err == nil && c.Arrived.OfCalls() > 0 {
+		a := c.Match(r)
+		if a == nil {
+			break
+		}
+		c.take(r, r.Status.Source, a)
+	}
+	for n := e.looks(atStart); n > 0 && m.Missing > 0 && r.Err == nil && e.wanted.Load() == 0; n-- {
+		for left := m.Missing; left > 0; left &= left - 1 {
+			c.lookForPart(r, bits.TrailingZeros64(left))
+		}
+	}
+	if m.Missing == 0 || r.Err != nil {
+		c.finish(r)
+		return true
+	}
+	c.Post(r)
+	c.needs(r)
+	return false
+}
+
+// show sends each rank the part that it needs of this one, and notes which ranks this one needs. If
+// all is set, all ranks need each other, though some parts may be empty.
+func (c *comm) show(r *transport.Request, all bool) {
+	m, n := r.Meeting, c.Size()
+	m.Missing = 0
+	h := header{kind: whole, to: c.context, epoch: r.Epoch, tag: r.Tag, signature: r.Signature}
+	// Each rank begins with the next one, so the first part of each goes to another rank.
+	for to := c.rank + 1; to < c.rank+n; to++ {
+		to := to % n
+		var part []byte
+		gives := m.Gives(c.rank, to)
+		if gives {
+			part = m.Carrier.For(to)
+		}
+		if gives || all {
+			h.length = len(part)
+			c.e.sendPacket(c.process(to), &h, part)
+		}
+		if all || m.Gives(to, c.rank) {
+			m.Missing |= 1 << to
+		}
+	}
+}
+
+// lookForPart takes the part of a rank if it is the next packet in its ring.
+func (c *comm) lookForPart(r *transport.Request, from int) {
+	e, process := c.e, c.process(from)
+	in := e.from[process]
+	// A heart has to hear of each packet, so then they all pass the engine.
+	if e.heart != nil || !in.Ready() {
+		return
+	}
+	packet, err := in.Read()
+	if packet == nil || err != nil {
+		return
+	}
+	a := &e.arrival
+	h := &a.header
+	if a.bytes, err = h.decode(packet); err != nil ||
+		h.kind != whole || h.listener || h.to != c.context || h.epoch != r.Epoch || h.tag != r.Tag || h.signature != r.Signature {
+		return
+	}
+	c.take(r, from, a)
+	in.Done(len(packet))
+}
+
+// take takes the part of a rank from a message. An error is in r.Err.
+func (c *comm) take(r *transport.Request, from int, a *arrival) {
+	m := r.Meeting
+	if m.Missing>>from&1 == 0 { // no rank sends two
+		return
+	}
+	m.Missing &^= 1 << from
+	bytes := a.bytes
+	if a.header.kind == offer { // nor an offer, whose bytes are not those of the message
+		c.e.refuse(a)
+		bytes = nil
+	}
+	if m.Gives(from, c.rank) {
+		r.Err = m.Carrier.Take(from, bytes)
+	}
+}
+
+// finish carries out the call when all parts have come, unless there is an error.
+func (c *comm) finish(r *transport.Request) {
+	if r.Err == nil {
+		r.Meeting.Carrier.Finish(c.rank)
+	}
+}
+
+// meetIn takes a part for a call that waited for it, and is in no queue any more.
+func (c *comm) meetIn(r *transport.Request, from int, a *arrival) {
+	r.Err = nil
+	if c.take(r, from, a); r.Meeting.Missing > 0 && r.Err == nil {
+		c.Post(r)
+		c.needs(r)
+		return
+	}
+	c.finish(r)
+	c.e.end(r, r.Err)
+}
