@@ -217,18 +217,18 @@ func TestSignalMeetsRevocation(t *testing.T) {
 func TestGuardKeepsItsOwnError(t *testing.T) {
 	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		c := world.Dup().MustGet(ctx)
+		if world.Rank() == 0 {
+			return expect(c.Guard(ctx, func(context.Context) error { return errClose }), errClose)
+		}
+		var inside context.Context
 		err := c.Guard(ctx, func(ctx context.Context) error {
-			if world.Rank() == 0 {
-				return errors.New("disk full")
-			}
+			inside = ctx
 			_ = c.Barrier().Wait(ctx) // until the corruption is known
 			return errClose
 		})
-		if world.Rank() == 0 {
-			return nil
-		}
 		mpicx.Throw(expect(err, errClose))
 		k, _ := errors.AsType[*mpicx.CommCorruptedError](err)
+		require.EqualError(t, mpicx.Recv(world, []int{0}, 1, 0).Wait(inside), k.Error(), "T3: afterwards")
 		return corruption(k, 0)
 	})
 }

@@ -144,7 +144,7 @@ func (k *keeper) Ended(ctx context.Context) error {
 			return err
 		}
 		if s.isOver() {
-			return context.Canceled
+			return k.proc.endOf(ctx, context.Canceled)
 		}
 	}
 }

@@ -197,17 +197,20 @@ func (s *Scope) take(e *Error) {
 }
 
 // Failure returns the error that has ended the scope's context. It returns nil if that
-// error was another scope's, or with pending, if it is not known yet.
+// error was another scope's, or with pending, if it is not known yet. A corruption that came after
+// the scope had closed is not its error: the next scope may have an older one to tell first.
 func (s *Scope) Failure() (e *Error, pending bool) {
 	switch c := s.comm; {
 	case c.isMoving():
 		return nil, true
 	case s.err != nil:
 		return s.err, false
+	case s.closed:
+		return nil, false
 	case c.corrupted != nil:
 		return c.corrupted, false
 	default:
-		return nil, !s.closed && c.isOpen() && c.elder() == nil
+		return nil, c.isOpen() && c.elder() == nil
 	}
 }
 
