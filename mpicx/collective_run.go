@@ -56,6 +56,9 @@ func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collec
 	r.what, r.check = what, check{op: op, err: mpiError(op, unfit)}
 	a := prepare(r)
 	f := r.promise.Future()
+	// Goroutine ranks yield when they wait, and not before: the others need what they show first.
+	prompt := &c.proc.prompt
+	r.exchange.Soon = c.proc.driver != nil && prompt.likely.Load()
 	ended, err := c.begun(&r.exchange, r.what.Word(), r.err, a, r)
 	if ended && err == nil { // the promise stays unused
 		r.succeeded()
@@ -63,6 +66,10 @@ func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collec
 	}
 	if ended {
 		orError(err, r.Ended)
+		return f
+	}
+	if c.proc.driver != nil {
+		prompt.posted(waiting.Of(f))
 	}
 	return f
 }

@@ -361,9 +361,10 @@ func (y *yielder) took(d time.Duration) {
 
 // prompt predicts whether the program waits for a receive as soon as it has begun it, and whether
 // the message comes at once when other ranks run. Then the receive lets them run before it is
-// posted: when the message has come, it needs no future of its own, and nobody has to be woken.
+// posted: when the message has come, it needs no future of its own, and nobody has to be woken. In
+// the same way, processes look for the parts of others in a collective call.
 type prompt struct {
-	latest atomic.Uintptr // the Cell of a receive that is posted, if nothing has followed it; only compared
+	latest atomic.Uintptr // the Cell of an operation that was posted, if nothing has followed it; only compared
 	likely atomic.Bool    // so it was with the last receive that was posted
 }
 
@@ -375,10 +376,10 @@ func (p *prompt) begins() {
 	}
 }
 
-// posted notes that a receive has been posted.
+// posted notes that a receive or a collective call has been posted.
 func (p *prompt) posted(cell *waiting.Cell) { p.latest.Store(uintptr(unsafe.Pointer(cell))) }
 
-// isLatest says whether nothing has followed a receive. It is asked once.
+// isLatest says whether nothing has followed an operation. It is asked once.
 func (p *prompt) isLatest(cell *waiting.Cell) bool {
 	return p.latest.Load() == uintptr(unsafe.Pointer(cell)) && p.latest.Swap(0) != 0
 }

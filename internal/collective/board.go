@@ -40,7 +40,7 @@ func (x *Exchange) Call(comm transport.Comm, epoch transport.Epoch, a Algorithm,
 	x.step, x.more = 1, false
 	x.requests = x.requests[:0]
 	r := x.add(transport.Joining, call.root, nil)
-	r.Meeting = &call.meeting
+	r.Meeting, call.meeting.Soon = &call.meeting, x.Soon
 	if call.share > 0 && call.combines() {
 		call.arrived = x.Scratch(x.size * call.share)
 	}

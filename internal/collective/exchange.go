@@ -33,6 +33,9 @@ type Exchange struct {
 
 	Name      string         // of the operation, for people
 	Signature signature.Word // of the call, which its messages carry
+	// Soon says that the program is about to wait for the operation, and that such operations have
+	// ended soon so far.
+	Soon bool
 
 	comm       transport.Comm
 	rank, size int               // of comm

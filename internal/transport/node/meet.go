@@ -63,7 +63,11 @@ func (c *comm) Meet(r *transport.Request) (ended bool) {
 		}
 		c.take(r, r.Status.Source, a)
 	}
-	for n := e.looks(atStart); n > 0 && m.Missing > 0 && r.Err == nil && e.wanted.Load() == 0; n-- {
+	looks := atStart
+	if m.Soon {
+		looks = glances
+	}
+	for n := e.looks(looks); n > 0 && m.Missing > 0 && r.Err == nil && e.wanted.Load() == 0; n-- {
 		for left := m.Missing; left > 0; left &= left - 1 {
 			c.lookForPart(r, bits.TrailingZeros64(left))
 		}
