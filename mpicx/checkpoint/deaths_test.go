@@ -230,13 +230,9 @@ func TestErrorsReturn(t *testing.T) {
 			}
 			saved = v
 		}
-		if err := world.Revoke(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(world.Revoke(ctx))
 		st, err := st.Rejoin(ctx, world.Shrink().MustGet(ctx))
-		if err != nil {
-			return err
-		}
+		mpicx.Throw(err)
 		v := restored(ctx, st)
 		require.GreaterOrEqual(t, v, saved)
 		require.Equal(t, value(world.Rank(), v), x)
@@ -259,18 +255,7 @@ func TestShrinkTwice(t *testing.T) {
 		for version, dies := range []int{0, 0} {
 			x = 10*version + me
 			st.Save(ctx, version).MustWait(ctx)
-			comm.Agree(1).MustWait(ctx)
-			if comm.Rank() == dies {
-				mpicxtest.Die(comm)
-			}
-			_ = comm.Barrier().Wait(ctx) // which tells of the death
-			var err error
-			if comm, err = result(ctx, comm.Shrink()); err != nil {
-				return err
-			}
-			if st, err = st.Rejoin(ctx, comm); err != nil {
-				return err
-			}
+			comm, st = survive(ctx, comm, st, dies, (*mpicx.Comm).Shrink)
 			constant, x = -1, -1
 			restores(ctx, t, st, version)
 			require.Equal(t, me, constant)
@@ -279,6 +264,42 @@ func TestShrinkTwice(t *testing.T) {
 		}
 		return st.Close(ctx)
 	})
+}
+
+// A rank that is replaced after a Shrink, before the next Save, restores the part of the rank whose
+// place it takes, no matter which group that is in.
+func TestReplaceAfterShrink(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for dies := range 5 {
+		mpicxtest.RunFaults(t, 6, "", func(ctx context.Context, comm *mpicx.Comm) error {
+			st, x := opened(ctx, comm), comm.Rank()
+			if comm.Incarnation() == 0 {
+				st.Protect("x", &x)
+				st.Save(ctx, 1).MustWait(ctx)
+				comm, st = survive(ctx, comm, st, 0, (*mpicx.Comm).Shrink)
+				comm, st = survive(ctx, comm, st, dies, (*mpicx.Comm).Replace)
+			}
+			x = -1
+			st.Protect("x", &x)
+			restores(ctx, t, st, 1)
+			require.Equal(t, comm.Rank()+1, x)
+			return st.Close(ctx)
+		}, mpicx.WithSpares(1))
+	}
+}
+
+// survive has a rank die, and the others repair the communicator and rejoin the store.
+func survive(ctx context.Context, comm *mpicx.Comm, st *checkpoint.Store, dies int, repair func(*mpicx.Comm) *future.Future[*mpicx.Comm]) (*mpicx.Comm, *checkpoint.Store) {
+	comm.Agree(1).MustWait(ctx)
+	if comm.Rank() == dies {
+		mpicxtest.Die(comm)
+	}
+	_ = comm.Barrier().Wait(ctx) // which tells of the death
+	comm, err := result(ctx, repair(comm))
+	mpicx.Throw(err)
+	st, err = st.Rejoin(ctx, comm)
+	mpicx.Throw(err)
+	return comm, st
 }
 
 // H9: a program that returns without Close, and without a Wait for its Save, does not die of the

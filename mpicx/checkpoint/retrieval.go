@@ -236,7 +236,8 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 //
 // With Replace a new rank has the number of the dead one (R2), so it is in its place. After a
 // Shrink ranks have other numbers than in the Save. If one of them is replaced after that, its part
-// is the one that the group's holding has for its number.
+// is the one that its group's holding has for its number. All holdings of as many ranks agree on
+// that, because only a Shrink changes the numbers.
 func (p *retrieval) places(groups []*decoding) map[int]int {
 	places := make(map[int]int)
 	if p.Parts == len(p.mine) {
@@ -255,7 +256,6 @@ func (p *retrieval) places(groups []*decoding) map[int]int {
 				places[part] = r
 			}
 		}
-		break
 	}
 	return places
 }
