@@ -4,7 +4,18 @@ import (
 	"github.com/klauspost/reedsolomon"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
 )
+
+// exchange carries out the next exchange of op.
+//
+// It waits without a context. The transport ends exchanges after an error, also those that begin
+// later. The channel has room for the result, because then must not block.
+func exchange(op hook.Background, a collective.Algorithm) error {
+	ended := make(chan error, 1)
+	op.Exchange(a, func(err error) { ended <- err })
+	return <-ended
+}
 
 // spreading is the exchange in which each rank sends its chunks to the holders of their parities,
 // and computes the parities that it holds. Step i sends chunk i of all ranks.

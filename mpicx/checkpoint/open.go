@@ -94,21 +94,21 @@ func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	defer future.Catch(&err)
 	s.introduce(ctx)
 	recovered := s.recover(ctx, from, s.look(ctx))
-	t := s.take("Open", exchanges)
-	if t.op == nil {
-		return t.f.Wait(ctx)
+	op, f := hook.Of(s.comm).Begin("Open", exchanges)
+	if op == nil {
+		return f.Wait(ctx)
 	}
-	s.epoch = t.op.Epoch()
+	s.epoch = op.Epoch()
 	if recovered == nil {
-		t.pass()
+		op.End(nil)
 		return nil
 	}
 	// What was recovered may be at one rank alone by now. The version counts, and Open returns,
 	// only when the new groups have all shards of it. No file is written here: the next Save with
 	// files does that.
-	p := &protection{store: s, op: t.op, slot: recovered, newOnce: true}
-	go func() { t.op.End(p.run()) }() // if ctx ends, nothing else uses s
-	return t.f.Wait(ctx)
+	p := &protection{store: s, op: op, slot: recovered, newOnce: true}
+	go func() { op.End(p.run()) }() // if ctx ends, nothing else uses s
+	return f.Wait(ctx)
 }
 
 // introduce determines the groups.
