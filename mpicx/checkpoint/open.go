@@ -91,7 +91,7 @@ func abandon(ctx context.Context, c *mpicx.Comm) {
 // The steps are the same at all ranks: which meetings there are depends only on options that all
 // ranks have in common, and on the contributions to the meetings before.
 func (s *Store) enter(ctx context.Context, from *Store) (err error) {
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	s.introduce(ctx)
 	recovered := s.recover(ctx, from, s.look(ctx))
 	op, f := hook.Of(s.comm).Begin("Open", exchanges)
