@@ -25,6 +25,7 @@ func exchange(op hook.Background, a collective.Algorithm) error {
 type spreading struct {
 	group
 	position int
+	keeps    []bool                // by position: the member has its shards already
 	rows     []reedsolomon.Encoder // by parity; not used for copies
 	blob     *blob
 	// Chunks that arrive, by parity. For k = 1 they are the shards themselves. Else each is
@@ -41,9 +42,10 @@ var _ collective.Algorithm = (*spreading)(nil)
 // groups have the same scheme.
 func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 	b, n := a.blob, a.blob.chunk
+	adds := a.k > 1 && !a.keeps[a.position]
 	if a.arriving == nil {
 		a.arriving = b.shards // the copies arrive in place
-		if a.k > 1 {
+		if adds {
 			a.arriving = make([][]byte, a.m)
 			for j := range a.arriving {
 				a.arriving[j] = make([]byte, n)
@@ -51,7 +53,7 @@ func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 			}
 		}
 	}
-	if i > 0 && a.k > 1 {
+	if i > 0 && adds {
 		for j, row := range a.rows {
 			if err := row.EncodeIdx(a.arriving[j], i-1, b.shards[j:j+1]); err != nil {
 				panic(err) // the lengths are right by construction
@@ -64,9 +66,13 @@ func (a *spreading) Step(i int, x *collective.Exchange) (more bool) {
 	}
 	stripe := a.stripeOf(a.position, i)
 	for j := range a.m {
-		x.Send(a.members[a.holder(stripe, a.k+j)], b.data[i*n:][:n])
-		x.Recv(a.members[a.holder(a.at(a.position-j), i)], a.arriving[j])
-		a.sent += int64(n)
+		if to := a.holder(stripe, a.k+j); !a.keeps[to] {
+			x.Send(a.members[to], b.data[i*n:][:n])
+			a.sent += int64(n)
+		}
+		if !a.keeps[a.position] {
+			x.Recv(a.members[a.holder(a.at(a.position-j), i)], a.arriving[j])
+		}
 	}
 	return true
 }

@@ -32,6 +32,7 @@ type protection struct {
 	filled  bool          // the slot was filled from the variables
 	copied  chan struct{} // closed when it was
 	newOnce bool          // the blob of Once variables has to be spread too
+	again   *decoding     // the group from which members keep their shards; nil: none do
 	file    bool          // the version has to be written to a file
 	bad     error         // why this rank can't save the version, so no rank does; nil: it can
 }
@@ -100,7 +101,10 @@ func (p *protection) spread() error {
 		}
 		b := o.blobs[which]
 		b.prepare(s.group.scheme, int(s.group.chunk(numbers[which])))
-		a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: b}
+		a := &spreading{group: s.group, position: s.position, keeps: make([]bool, len(s.group.members)), rows: s.rows, blob: b}
+		for at := range a.keeps {
+			a.keeps[at] = p.again != nil && p.again.like.Chunk[which] == b.chunk && p.again.keeps(at)
+		}
 		err := exchange(p.op, a)
 		s.count(func(c *Stats) { c.Sent += a.sent })
 		if err != nil {

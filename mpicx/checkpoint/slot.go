@@ -121,6 +121,11 @@ func (s *Store) slotOf(k key) (found *slot) {
 	return found
 }
 
+// slotLike returns the slot with the layout of h, which this rank has.
+func (s *Store) slotLike(h *holding) *slot {
+	return s.slots[slices.IndexFunc(s.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })]
+}
+
 // parts returns the parts that the slot has.
 func (s *slot) parts() []int {
 	return slices.DeleteFunc(slices.Clone(s.Held[s.Pos]), func(p int) bool { return p < 0 })
