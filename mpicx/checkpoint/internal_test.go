@@ -111,7 +111,8 @@ func TestCode(t *testing.T) {
 
 // A write that fails leaves what was there.
 func TestWriteNew(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "a[b")
+	require.NoError(t, os.Mkdir(dir, 0o777))
 	write := func(text string, err error) error {
 		return writeNew(dir, "name", 3, func(w io.Writer) error {
 			_, _ = io.WriteString(w, text)
