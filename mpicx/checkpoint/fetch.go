@@ -92,14 +92,6 @@ type fetching struct {
 	fetched, sent int64
 }
 
-// shard returns a shard that this rank has in its slot with the layout of h.
-//
-// The plan names a rank as a source only if its inventory had a slot with this layout, so there is
-// one. Shards of the same version in another layout would be of other stripes.
-func (x *fetching) shard(h *holding, which, stripe, i int) []byte {
-	return x.from.slotLike(h).shard(which, stripe, i)
-}
-
 // give sends the shards that this rank has to the adopter.
 //
 // The loops are those of decode and blob, so the shards leave in the order in which the adopter
@@ -111,7 +103,7 @@ func (x *fetching) give(d *decoding) {
 			ranks, shards := d.sources(c)
 			for i, shard := range shards {
 				if ranks[i] == x.comm.Rank() {
-					b := x.shard(d.like, which, g.stripeOf(d.lost, c), shard)
+					b := x.from.slotLike(d.like).shard(which, g.stripeOf(d.lost, c), shard)
 					x.sends = append(x.sends, mpicx.Send(x.comm, b, d.adopter, 0))
 					x.sent += int64(len(b))
 				}
@@ -133,19 +125,29 @@ func (x *fetching) decode(d *decoding) {
 		}
 		// Parts of the blob that have another owner are left out.
 		for _, part := range d.parts {
-			r := x.records[part]
-			r[which] = all[part]
-			x.records[part] = r
-			if isNew && len(all) == 1 {
-				r = x.blobs[part]
-				r[which] = b
-				x.blobs[part] = r
+			r, whole := x.records[part], x.blobs[part]
+			if r[which] = all[part]; isNew && len(all) == 1 {
+				whole[which] = b
 			}
+			x.records[part], x.blobs[part] = r, whole
 		}
 	}
 }
 
-// blob computes one of these blobs, chunk by chunk. isNew says that nothing else uses its memory.
+// join returns a blob of parts, which is not copied if it is there already.
+func (x *fetching) join(parts []int, which int) []byte {
+	if len(parts) == 1 && x.blobs[parts[0]][which] != nil {
+		return x.blobs[parts[0]][which]
+	}
+	var records [][]byte
+	for _, part := range parts {
+		records = append(records, x.records[part][which])
+	}
+	return joinBlob(records)
+}
+
+// blob computes one of the blobs of a lost member, chunk by chunk. isNew says that nothing else
+// uses its memory.
 //
 // One chunk at a time: a rank needs memory for k shards at once, not for all shards of all chunks.
 // The padding at the end stays, since a blob says its length.
@@ -157,7 +159,7 @@ func (x *fetching) blob(d *decoding, which int) (data []byte, isNew bool) {
 		var recvs []future.Waiter
 		for i, n := range numbers {
 			if ranks[i] == x.comm.Rank() {
-				shards[n] = x.shard(d.like, which, g.stripeOf(d.lost, c), n)
+				shards[n] = x.from.slotLike(d.like).shard(which, g.stripeOf(d.lost, c), n)
 				continue
 			}
 			// The holding has the length: all shards of a group are equally long in a version.

@@ -18,7 +18,8 @@ const None = -1
 // for programs that shrink, in which the survivors take over the data of the dead. [Store.Restore]
 // sets a rank's own variables. Load is collective: all ranks call it, each for the variable that
 // it needs, or with None for rank. The version is the one that Restore has returned, or one of
-// which there are files. A number is returned as a slice of one.
+// which there are files. A number is returned as a slice of one. A rank whose ctx has ended sends
+// the others nothing, so they wait until it tells them of its error, as in TryAll.
 func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
 	return LoadValue[[]T](ctx, s, name, rank, version)
 }

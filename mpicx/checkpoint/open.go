@@ -128,7 +128,7 @@ func (s *Store) introduce(ctx context.Context) {
 		}
 	}
 	me.Err = textOf(bad)
-	all := meet(ctx, s, "Open", me)
+	all := meet(ctx, s, me)
 	machines := make([]int, len(all))
 	for r, other := range all {
 		mpicx.Throw(ofRank(r, other.Err, r == rank, bad))
@@ -168,7 +168,7 @@ func (s *Store) look(ctx context.Context) (me inventory) {
 	}
 	// One rank that sees another directory is enough: what the ranks divide among them must be seen
 	// by all.
-	s.shared = !slices.Contains(meet(ctx, s, "Open", s.shared), false)
+	s.shared = !slices.Contains(meet(ctx, s, s.shared), false)
 	if rank == 0 {
 		// All ranks have looked for it, or the meeting would not have ended.
 		_ = prepareDir(dir, 0) // removes the token
@@ -224,7 +224,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
-		all := meet(ctx, s, "Open", me)
+		all := meet(ctx, s, me)
 		for r, o := range all {
 			mpicx.Throw(ofRank(r, o.Err, r == s.comm.Rank(), me.err))
 		}
@@ -237,7 +237,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot
 		}
 		got, bad := p.fetch(ctx, s, from)
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
-		if len(p.reads) == 0 || slices.Max(meet(ctx, s, "Open", len(bad))) == 0 {
+		if len(p.reads) == 0 || slices.Max(meet(ctx, s, len(bad))) == 0 {
 			return s.rebuild(p, from, got)
 		}
 		me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
@@ -321,18 +321,9 @@ func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) (o *slot, agai
 	for i := range o.blobs {
 		if share {
 			o.blobs[i], old.lent = old.blobs[i].lend(), true
-			continue
+		} else {
+			o.blobs[i] = &blob{data: got.join(o.parts(), i)}
 		}
-		parts := o.parts()
-		if len(parts) == 1 && got.blobs[parts[0]][i] != nil {
-			o.blobs[i] = &blob{data: got.blobs[parts[0]][i]}
-			continue
-		}
-		var some [][]byte
-		for _, part := range parts {
-			some = append(some, got.records[part][i])
-		}
-		o.blobs[i] = &blob{data: joinBlob(some)}
 	}
 	if i := slices.IndexFunc(p.groups, func(d *decoding) bool { return d.isAgain(&o.holding) }); i >= 0 {
 		if again = p.groups[i]; again.keeps(s.position) {

@@ -121,7 +121,10 @@ func (s *Store) slotOf(k key) (found *slot) {
 	return found
 }
 
-// slotLike returns the slot with the layout of h, which this rank has.
+// slotLike returns the slot with the layout of h.
+//
+// A retrieval names a rank as a source, or as one that keeps its shards, only if its inventory had
+// such a slot. Shards of the same version in another layout would be of other stripes.
 func (s *Store) slotLike(h *holding) *slot {
 	return s.slots[slices.IndexFunc(s.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })]
 }

@@ -120,15 +120,14 @@ func isDone(f *future.Future[struct{}]) bool {
 // await waits until f is done, however it ends. It does not take errors that the program is to be
 // told of: the next operation reports them.
 func await(ctx context.Context, f *future.Future[struct{}]) error {
-	if isDone(f) {
-		return nil
-	}
 	select {
 	case <-f.Done():
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		if !isDone(f) {
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
 // background begins a Background of one exchange. When what the store has begun before has ended,
@@ -194,10 +193,10 @@ func (a *gathering[T]) list() ([]T, error) {
 	return all, nil
 }
 
-// meet carries out a gathering in a Background of its own. It throws its error.
-func meet[T any](ctx context.Context, s *Store, name string, v T) []T {
+// meet carries out a gathering of Open or Rejoin. It throws its error.
+func meet[T any](ctx context.Context, s *Store, v T) []T {
 	a := new(gathering[T]).contribute(v)
-	mpicx.Throw(s.background(ctx, name, func(op hook.Background, end func(error)) { op.Exchange(a, end) }))
+	mpicx.Throw(s.background(ctx, "Open", func(op hook.Background, end func(error)) { op.Exchange(a, end) }))
 	all, err := a.list()
 	mpicx.Throw(err)
 	return all
