@@ -313,6 +313,9 @@ func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) (o *slot, agai
 		held[i] = all[r]
 	}
 	o = &slot{holding: s.holding(p.key, held), good: true, once: -1}
+	if p.Parts != len(p.mine) {
+		o.Own = p.mine
+	}
 	old := from.slotOf(p.key)
 	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	// The same parts in another order would be the same data, since records are found by their

@@ -237,25 +237,19 @@ func groupsOf(k key, all []inventory) (groups []*decoding) {
 //
 // With Replace a new rank has the number of the dead one (R2), so it is in its place. After a
 // Shrink ranks have other numbers than in the Save. If one of them is replaced after that, its part
-// is the one that its group's holding has for its number. All holdings of as many ranks agree on
-// that, because only a Shrink changes the numbers.
+// is the one that the holdings of as many ranks have for its number: only a Shrink changes numbers.
 func (p *retrieval) places() map[int]int {
+	shrunk := slices.IndexFunc(p.groups, func(d *decoding) bool { return len(d.like.Own) == len(p.mine) })
 	places := make(map[int]int)
-	if p.Parts == len(p.mine) {
-		for r, part := range p.mine {
-			if part < 0 {
-				places[r] = r
-			}
+	for r, mine := range p.mine {
+		part := -1
+		if shrunk >= 0 {
+			part = p.groups[shrunk].like.Own[r]
+		} else if p.Parts == len(p.mine) {
+			part = r
 		}
-	}
-	for _, d := range p.groups {
-		if d.like.Ranks != len(p.mine) {
-			continue
-		}
-		for at, r := range d.like.Members {
-			if part := d.like.Held[at][0]; part >= 0 && p.mine[r] < 0 {
-				places[part] = r
-			}
+		if mine < 0 && part >= 0 {
+			places[part] = r
 		}
 	}
 	return places

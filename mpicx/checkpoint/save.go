@@ -152,7 +152,7 @@ func (p *protection) fill() (err error) {
 
 // holding returns the holding of a new slot.
 func (s *Store) holding(k key, held [][]int) holding {
-	return holding{Key: k, Stamp: s.stamp, Ranks: s.comm.Size(), Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
+	return holding{Key: k, Stamp: s.stamp, Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
 }
 
 // free returns a slot that is not base, and forgets all others.
