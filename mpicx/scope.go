@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -65,17 +66,11 @@ func Throw(err error) {
 // run calls fn, and returns what fn returned or threw.
 func (s *scope) run(fn func(context.Context) error) (err error) {
 	defer func() {
-		switch v := recover().(type) {
-		case nil:
-		case future.Thrown:
-			err = v.Err
-		default:
-			panic(v)
-		}
 		if p, ok := err.(*future.Panicked); ok {
 			panic(p) // it is of another goroutine, and continues here (C3)
 		}
 	}()
+	defer hook.Catch(&err)
 	return fn(s)
 }
 

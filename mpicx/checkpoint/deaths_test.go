@@ -118,7 +118,6 @@ func TestDeathAtEveryOperation(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for _, scheme := range []checkpoint.Option{checkpoint.Partner(1), checkpoint.RS(2, 1)} {
 		for _, rank := range []int{0, 2} {
-			deaths := 0
 			for k := 1; ; k++ {
 				if testing.Short() && k%7 > 0 {
 					continue
@@ -130,9 +129,7 @@ func TestDeathAtEveryOperation(t *testing.T) {
 				if len(killed) == 0 {
 					break
 				}
-				deaths++
 			}
-			t.Logf("%d deaths", deaths)
 		}
 	}
 }
@@ -230,19 +227,14 @@ func TestErrorsReturn(t *testing.T) {
 			}
 			saved = v
 		}
-		if err := world.Revoke(ctx); err != nil {
-			return err
-		}
+		mpicx.Throw(world.Revoke(ctx))
 		st, err := st.Rejoin(ctx, world.Shrink().MustGet(ctx))
-		if err != nil {
-			return err
-		}
+		mpicx.Throw(err)
 		v := restored(ctx, st)
 		require.GreaterOrEqual(t, v, saved)
 		require.Equal(t, value(world.Rank(), v), x)
-		part, err := checkpoint.Load[float64](ctx, st, "x", 2, v)
-		require.Equal(t, value(2, v), part)
-		return errors.Join(err, st.Close(ctx))
+		loads(ctx, t, st, "x", 2, v, value(2, v))
+		return st.Close(ctx)
 	})
 }
 
@@ -259,18 +251,7 @@ func TestShrinkTwice(t *testing.T) {
 		for version, dies := range []int{0, 0} {
 			x = 10*version + me
 			st.Save(ctx, version).MustWait(ctx)
-			comm.Agree(1).MustWait(ctx)
-			if comm.Rank() == dies {
-				mpicxtest.Die(comm)
-			}
-			_ = comm.Barrier().Wait(ctx) // which tells of the death
-			var err error
-			if comm, err = result(ctx, comm.Shrink()); err != nil {
-				return err
-			}
-			if st, err = st.Rejoin(ctx, comm); err != nil {
-				return err
-			}
+			comm, st = survive(ctx, comm, st, dies, (*mpicx.Comm).Shrink)
 			constant, x = -1, -1
 			restores(ctx, t, st, version)
 			require.Equal(t, me, constant)
@@ -279,6 +260,46 @@ func TestShrinkTwice(t *testing.T) {
 		}
 		return st.Close(ctx)
 	})
+}
+
+// A rank that is replaced after a Shrink, before the next Save, restores the part of the rank whose
+// place it takes, no matter which group that is in, and whether a member of it is left: else it is in
+// a file. A group that is the same again sends nothing.
+func TestReplaceAfterShrink(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	for i := range 10 {
+		dies, opts := i/2, [][]checkpoint.Option{nil, {checkpoint.Partner(0), checkpoint.Dir(t.TempDir())}}[i%2]
+		mpicxtest.RunFaults(t, 6, "", func(ctx context.Context, comm *mpicx.Comm) error {
+			st, x := opened(ctx, comm, opts...), comm.Rank()
+			if comm.Incarnation() == 0 {
+				st.Protect("x", &x)
+				st.Save(ctx, 1).MustWait(ctx)
+				comm, st = survive(ctx, comm, st, 0, (*mpicx.Comm).Shrink)
+				sent := st.Stats().Sent
+				comm, st = survive(ctx, comm, st, dies, (*mpicx.Comm).Replace)
+				require.True(t, dies >= 2 || comm.Rank() < 2 || sent == st.Stats().Sent)
+			}
+			x = -1
+			st.Protect("x", &x)
+			restores(ctx, t, st, 1)
+			require.Equal(t, comm.Rank()+1, x)
+			return st.Close(ctx)
+		}, mpicx.WithSpares(1))
+	}
+}
+
+// survive has a rank die, and the others repair the communicator and rejoin the store.
+func survive(ctx context.Context, comm *mpicx.Comm, st *checkpoint.Store, dies int, repair func(*mpicx.Comm) *future.Future[*mpicx.Comm]) (*mpicx.Comm, *checkpoint.Store) {
+	comm.Agree(1).MustWait(ctx)
+	if comm.Rank() == dies {
+		mpicxtest.Die(comm)
+	}
+	_ = comm.Barrier().Wait(ctx) // which tells of the death
+	comm, err := result(ctx, repair(comm))
+	mpicx.Throw(err)
+	st, err = st.Rejoin(ctx, comm)
+	mpicx.Throw(err)
+	return comm, st
 }
 
 // H9: a program that returns without Close, and without a Wait for its Save, does not die of the

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 )
 
 // manifestName is the file that says, in each directory, which versions have been saved: a Save
@@ -114,9 +115,11 @@ func prepareDir(dir string, part int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	left, err := filepath.Glob(filepath.Join(dir, temporary(part)+"*"))
-	for _, name := range left {
-		_ = os.Remove(name)
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), temporary(part)) {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
 	}
 	return err
 }

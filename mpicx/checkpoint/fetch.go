@@ -3,23 +3,22 @@ package checkpoint
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// fetch carries out this rank's part of a retrieval. It returns the records that this rank then
-// has, and which of its files are bad, and throws other errors. Messages between two ranks are in
-// the order of the retrieval.
+// fetch carries out this rank's part of a retrieval. It returns what this rank then has, and which
+// of its files are bad, and throws other errors. Messages between two ranks are in the order of the
+// retrieval.
 //
 // A rank begins everything that it sends before it waits for the first message. So ranks cannot
 // wait for each other in a circle. All messages have the same tag: messages of two ranks do not
 // overtake each other (F5), and both ranks go through decodes and reads in the same order, the
 // decodes first. If an error or a death interrupts this, from still has all it had.
-func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int][2][]byte, bad []stored) {
+func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored) {
 	rank := s.comm.Rank()
-	x := &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte)}
+	x = &fetching{ctx: ctx, comm: s.comm, from: from, records: make(map[int][2][]byte), blobs: make(map[int][2][]byte)}
 	// These records are in the slot's memory, and are not copied.
 	if own := from.slotOf(p.key); own != nil {
 		for _, part := range own.parts() {
@@ -77,7 +76,7 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (_ map[int
 	// Until the sends have ended the library reads the memory of the slots and records (F4).
 	mpicx.Throw(future.WaitAll(ctx, x.sends...))
 	s.count(func(c *Stats) { c.Fetched, c.Sent = c.Fetched+x.fetched, c.Sent+x.sent })
-	return x.records, bad
+	return x, bad
 }
 
 // A fetching is the state of one rank while it carries out its part of a retrieval.
@@ -89,16 +88,8 @@ type fetching struct {
 	from          *Store // what this rank has in memory
 	sends         []future.Waiter
 	records       map[int][2][]byte // by part
+	blobs         map[int][2][]byte // by part: new blobs of this part alone, as far as there are any
 	fetched, sent int64
-}
-
-// shard returns a shard that this rank has in its slot with the layout of h.
-//
-// The plan names a rank as a source only if its inventory had a slot with this layout, so there is
-// one. Shards of the same version in another layout would be of other stripes.
-func (x *fetching) shard(h *holding, which, stripe, i int) []byte {
-	at := slices.IndexFunc(x.from.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })
-	return x.from.slots[at].shard(which, stripe, i)
 }
 
 // give sends the shards that this rank has to the adopter.
@@ -112,7 +103,7 @@ func (x *fetching) give(d *decoding) {
 			ranks, shards := d.sources(c)
 			for i, shard := range shards {
 				if ranks[i] == x.comm.Rank() {
-					b := x.shard(d.like, which, g.stripeOf(d.lost, c), shard)
+					b := x.from.slotLike(d.like).shard(which, g.stripeOf(d.lost, c), shard)
 					x.sends = append(x.sends, mpicx.Send(x.comm, b, d.adopter, 0))
 					x.sent += int64(len(b))
 				}
@@ -127,24 +118,40 @@ func (x *fetching) give(d *decoding) {
 // lengths, because wrong ones would make this rank panic.
 func (x *fetching) decode(d *decoding) {
 	for which := range d.like.Chunk {
-		all, err := splitBlob(x.blob(d, which))
+		b, isNew := x.blob(d, which)
+		all, err := splitBlob(b)
 		if err != nil {
 			mpicx.Throw(fmt.Errorf("%w: rank %d of version %d", err, d.like.Members[d.lost], d.like.Key.Version))
 		}
 		// Parts of the blob that have another owner are left out.
 		for _, part := range d.parts {
-			r := x.records[part]
-			r[which] = all[part]
-			x.records[part] = r
+			r, whole := x.records[part], x.blobs[part]
+			if r[which] = all[part]; isNew && len(all) == 1 {
+				whole[which] = b
+			}
+			x.records[part], x.blobs[part] = r, whole
 		}
 	}
 }
 
-// blob computes one of these blobs, chunk by chunk.
+// join returns a blob of parts, which is not copied if it is there already.
+func (x *fetching) join(parts []int, which int) []byte {
+	if len(parts) == 1 && x.blobs[parts[0]][which] != nil {
+		return x.blobs[parts[0]][which]
+	}
+	var records [][]byte
+	for _, part := range parts {
+		records = append(records, x.records[part][which])
+	}
+	return joinBlob(records)
+}
+
+// blob computes one of the blobs of a lost member, chunk by chunk. isNew says that nothing else
+// uses its memory.
 //
 // One chunk at a time: a rank needs memory for k shards at once, not for all shards of all chunks.
 // The padding at the end stays, since a blob says its length.
-func (x *fetching) blob(d *decoding, which int) (data []byte) {
+func (x *fetching) blob(d *decoding, which int) (data []byte, isNew bool) {
 	g, length := d.like.group(), d.like.Chunk[which]
 	for c := range g.k {
 		ranks, numbers := d.sources(c)
@@ -152,7 +159,7 @@ func (x *fetching) blob(d *decoding, which int) (data []byte) {
 		var recvs []future.Waiter
 		for i, n := range numbers {
 			if ranks[i] == x.comm.Rank() {
-				shards[n] = x.shard(d.like, which, g.stripeOf(d.lost, c), n)
+				shards[n] = x.from.slotLike(d.like).shard(which, g.stripeOf(d.lost, c), n)
 				continue
 			}
 			// The holding has the length: all shards of a group are equally long in a version.
@@ -166,11 +173,11 @@ func (x *fetching) blob(d *decoding, which int) (data []byte) {
 		switch {
 		// A copy is the whole blob. It may be memory of a slot, and is only read.
 		case g.k == 1:
-			return chunk
+			return chunk, len(recvs) > 0
 		case c == 0:
 			data = expect(make([]byte, 0, g.k*length))
 		}
 		data = append(data, chunk...)
 	}
-	return data
+	return data, true
 }

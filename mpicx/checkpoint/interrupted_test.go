@@ -84,62 +84,45 @@ func TestSaveWhoseContextEnds(t *testing.T) {
 	})
 }
 
-// A Restore or Load whose context ends at one rank, while it waits for a Save, takes its turn. The
-// next one meets the next one of the others.
-func TestRestoreAndLoadWhoseContextEnds(t *testing.T) {
-	for name, call := range map[string]func(context.Context, *checkpoint.Store) error{
-		"Restore": func(ctx context.Context, st *checkpoint.Store) error {
-			_, err := st.Restore(ctx)
-			return err
-		},
-		"Load": func(ctx context.Context, st *checkpoint.Store) error {
-			_, err := checkpoint.Load[float64](ctx, st, "x", 0, 1)
-			return err
-		},
-	} {
+// A Restore whose context ends at one rank alone takes part in the agreement, after an error too,
+// whether it waits for a Save or not. A Save that has nothing to wait for does not need its context.
+// A Load may end at one rank alone; the messages of the next one are not taken for its own.
+func TestEndedContexts(t *testing.T) {
+	for _, late := range []bool{false, true} {
 		mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 			st, x := open(ctx, world)
-			st.Save(ctx, 1).MustWait(ctx)
-			err := world.TryAll(ctx, func(ctx context.Context) error {
-				switch world.Rank() {
-				case 0:
-					time.Sleep(time.Second)
-				case 1:
-					time.Sleep(time.Second / 2) // all are in TryAll
-					st.Save(ctx, 2)
-					return call(over(ctx), st)
-				}
+			time.Sleep(time.Second) // all have opened it
+			err := world.TryAll(ctx, func(context.Context) error { return errors.New("the next epoch") })
+			require.True(t, propagated(err), "%v", err)
+			me, next := world.Rank(), (world.Rank()+1)%3
+			want, own := checkpoint.ErrNone, ctx
+			if me == 0 {
+				time.Sleep(time.Second)
+			}
+			if late {
+				want = nil
 				st.Save(ctx, 2)
-				return call(ctx, st)
-			})
-			require.True(t, propagated(err), "%s: %v", name, err)
-			restored(ctx, st)
-			*x = value(world.Rank(), 3)
+			}
+			if me == 1 {
+				want, own = context.Canceled, over(ctx)
+			}
+			_, err = st.Restore(own)
+			require.ErrorIs(t, err, want)
+			*x = value(me, 3)
 			st.Save(ctx, 3).MustWait(ctx)
-			restores(ctx, t, st, 3)
-			loads(ctx, t, st, "x", 0, 3, value(0, 3))
+			st.Save(over(ctx), 4).MustWait(ctx)
+			if me == 1 {
+				_, err := checkpoint.Load[float64](over(ctx), st, "x", me, 4)
+				require.ErrorIs(t, err, context.Canceled)
+			} else {
+				time.Sleep(time.Second)
+				loads(ctx, t, st, "x", me, 4, value(me, 3))
+			}
+			loads(ctx, t, st, "x", next, 4, value(next, 3))
+			restores(ctx, t, st, 4)
 			return st.Close(ctx)
 		})
 	}
-}
-
-// A Save that has nothing to wait for does not need its context. A Load may end at one rank alone;
-// the messages of the next one are not taken for its own.
-func TestEndedContexts(t *testing.T) {
-	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		st, _ := open(ctx, world)
-		st.Save(over(ctx), 0).MustWait(ctx)
-		me, next := world.Rank(), (world.Rank()+1)%3
-		if me == 1 {
-			_, err := checkpoint.Load[float64](over(ctx), st, "x", me, 0)
-			require.ErrorIs(t, err, context.Canceled)
-		} else {
-			time.Sleep(time.Second)
-			loads(ctx, t, st, "x", me, 0, value(me, 0))
-		}
-		loads(ctx, t, st, "x", next, 0, value(next, 0))
-		return st.Close(ctx)
-	})
 }
 
 // Saves of the same version are told from each other, and Loads too, whatever errors come in

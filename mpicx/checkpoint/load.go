@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -17,7 +18,8 @@ const None = -1
 // for programs that shrink, in which the survivors take over the data of the dead. [Store.Restore]
 // sets a rank's own variables. Load is collective: all ranks call it, each for the variable that
 // it needs, or with None for rank. The version is the one that Restore has returned, or one of
-// which there are files. A number is returned as a slice of one.
+// which there are files. A number is returned as a slice of one. A rank whose ctx has ended sends
+// the others nothing, so they wait until it tells them of its error, as in TryAll.
 func Load[T mpicx.Scalar](ctx context.Context, s *Store, name string, rank, version int) ([]T, error) {
 	return LoadValue[[]T](ctx, s, name, rank, version)
 }
@@ -83,21 +85,24 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	// The turn comes first, and a rank that returns early passes it, so the next calls match again.
-	t := s.take("Load", 1)
-	defer t.pass()
-	defer future.Catch(&err)
-	// Until this has ended, base belongs to the goroutine of the last Save.
-	mpicx.Throw(await(ctx, s.pending))
-	me := offer{Request: r, Version: -1, Loads: s.loads}
-	if s.base != nil {
-		me.Version, me.Parts = s.base.Key.Version, s.base.parts()
+	var a gathering[offer]
+	err = s.background(ctx, "Load", func(op hook.Background, end func(error)) {
+		me := offer{Request: r, Version: -1, Loads: s.loads}
+		if s.base != nil {
+			me.Version, me.Parts = s.base.Key.Version, s.base.parts()
+		}
+		if s.opts.dir != "" {
+			me.Files, _ = s.listDir() // other ranks may see what this one does not
+		}
+		op.Exchange(a.contribute(me), end)
+	})
+	if err != nil {
+		return got, err
 	}
-	if s.opts.dir != "" {
-		me.Files, _ = s.listDir() // other ranks may see what this one does not
+	all, err := a.list()
+	if err != nil {
+		return got, err
 	}
-	all, err := gather(ctx, t, me)
-	mpicx.Throw(t.told(ctx, err))
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
@@ -168,7 +173,10 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 		err = fmt.Errorf("checkpoint: version %d of rank %d is not there, %s", r.Version, r.Part, expected)
 	}
 	if from[me] >= 0 && from[me] != me {
-		r := mpicx.RecvValue[reply](s.comm, from[me], tag).MustGet(ctx)
+		r, failed := mpicx.RecvValue[reply](s.comm, from[me], tag).Get(ctx)
+		if failed != nil {
+			return got, failed
+		}
 		got, err = r.Saved, ofRank(from[me], r.Err, false, nil)
 		s.count(func(c *Stats) { c.Fetched += int64(len(got.Data)) })
 	}

@@ -91,24 +91,24 @@ func abandon(ctx context.Context, c *mpicx.Comm) {
 // The steps are the same at all ranks: which meetings there are depends only on options that all
 // ranks have in common, and on the contributions to the meetings before.
 func (s *Store) enter(ctx context.Context, from *Store) (err error) {
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	s.introduce(ctx)
-	recovered := s.recover(ctx, from, s.look(ctx))
-	t := s.take("Open", exchanges)
-	if t.op == nil {
-		return t.f.Wait(ctx)
+	recovered, again := s.recover(ctx, from, s.look(ctx))
+	op, f := hook.Of(s.comm).Begin("Open", exchanges)
+	if op == nil {
+		return f.Wait(ctx)
 	}
-	s.epoch = t.op.Epoch()
+	s.epoch = op.Epoch()
 	if recovered == nil {
-		t.pass()
+		op.End(nil)
 		return nil
 	}
 	// What was recovered may be at one rank alone by now. The version counts, and Open returns,
 	// only when the new groups have all shards of it. No file is written here: the next Save with
 	// files does that.
-	p := &protection{store: s, op: t.op, slot: recovered, newOnce: true}
-	go func() { t.op.End(p.run()) }() // if ctx ends, nothing else uses s
-	return t.f.Wait(ctx)
+	p := &protection{store: s, op: op, slot: recovered, newOnce: true, again: again}
+	go func() { op.End(p.run()) }() // if ctx ends, nothing else uses s
+	return f.Wait(ctx)
 }
 
 // introduce determines the groups.
@@ -128,7 +128,7 @@ func (s *Store) introduce(ctx context.Context) {
 		}
 	}
 	me.Err = textOf(bad)
-	all := meet(ctx, s, "Open", me)
+	all := meet(ctx, s, me)
 	machines := make([]int, len(all))
 	for r, other := range all {
 		mpicx.Throw(ofRank(r, other.Err, r == rank, bad))
@@ -168,7 +168,7 @@ func (s *Store) look(ctx context.Context) (me inventory) {
 	}
 	// One rank that sees another directory is enough: what the ranks divide among them must be seen
 	// by all.
-	s.shared = !slices.Contains(meet(ctx, s, "Open", s.shared), false)
+	s.shared = !slices.Contains(meet(ctx, s, s.shared), false)
 	if rank == 0 {
 		// All ranks have looked for it, or the meeting would not have ended.
 		_ = prepareDir(dir, 0) // removes the token
@@ -212,18 +212,19 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 }
 
 // recover retrieves the newest version of which nothing is missing, unless a directory is
-// unreadable. It returns nil if there is no such version.
+// unreadable. It returns nil if there is no such version. again is a group of the version that is
+// this rank's new group again, or nil.
 //
 // All ranks see the same inventories, so they choose the same version. They also choose again
 // together: whether a version needs files is part of what was chosen, and the meeting afterwards
 // says whether one was bad. Each time at least one file is left out, so it ends.
-func (s *Store) recover(ctx context.Context, from *Store, me inventory) *slot {
+func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot, again *decoding) {
 	// The slots of from are offered with their old layout and old numbers of ranks. A holding has
 	// both, so ranks that have other numbers now can still read it.
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
-		all := meet(ctx, s, "Open", me)
+		all := meet(ctx, s, me)
 		for r, o := range all {
 			mpicx.Throw(ofRank(r, o.Err, r == s.comm.Rank(), me.err))
 		}
@@ -232,11 +233,11 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) *slot {
 		p, lost := choose(all)
 		if p == nil {
 			s.lost = lost
-			return nil
+			return nil, nil
 		}
 		got, bad := p.fetch(ctx, s, from)
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
-		if len(p.reads) == 0 || slices.Max(meet(ctx, s, "Open", len(bad))) == 0 {
+		if len(p.reads) == 0 || slices.Max(meet(ctx, s, len(bad))) == 0 {
 			return s.rebuild(p, from, got)
 		}
 		me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })
@@ -303,13 +304,18 @@ func (s *Store) prune(k key) {
 // Slots of newer versions are dropped: parts of them are missing, and all ranks have decided so.
 // Once variables count as unknown, because this rank may have protected others than those that were
 // saved.
-func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *slot {
+//
+// If the new group is a group of the version again, the members that have their shards keep them.
+func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) (o *slot, again *decoding) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))
 	for i, r := range s.group.members {
 		held[i] = all[r]
 	}
-	o := &slot{holding: s.holding(p.key, held), good: true, once: -1}
+	o = &slot{holding: s.holding(p.key, held), good: true, once: -1}
+	if p.Parts != len(p.mine) {
+		o.Own = p.mine
+	}
 	old := from.slotOf(p.key)
 	s.slots = slices.DeleteFunc(slices.Clone(from.slots), func(f *slot) bool { return !f.good || newest(f.Key, p.key) < 0 })
 	// The same parts in another order would be the same data, since records are found by their
@@ -318,14 +324,18 @@ func (s *Store) rebuild(p *retrieval, from *Store, records map[int][2][]byte) *s
 	for i := range o.blobs {
 		if share {
 			o.blobs[i], old.lent = old.blobs[i].lend(), true
-			continue
+		} else {
+			o.blobs[i] = &blob{data: got.join(o.parts(), i)}
 		}
-		var some [][]byte
-		for _, part := range o.parts() {
-			some = append(some, records[part][i])
+	}
+	if i := slices.IndexFunc(p.groups, func(d *decoding) bool { return d.isAgain(&o.holding) }); i >= 0 {
+		if again = p.groups[i]; again.keeps(s.position) {
+			had := from.slotLike(again.like)
+			for i, b := range had.blobs {
+				o.blobs[i].shards, had.lent = b.shards, true
+			}
 		}
-		o.blobs[i] = &blob{data: joinBlob(some)}
 	}
 	s.slots = append(s.slots, o)
-	return o
+	return o, again
 }

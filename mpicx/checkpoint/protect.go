@@ -32,6 +32,7 @@ type protection struct {
 	filled  bool          // the slot was filled from the variables
 	copied  chan struct{} // closed when it was
 	newOnce bool          // the blob of Once variables has to be spread too
+	again   *decoding     // the group from which members keep their shards; nil: none do
 	file    bool          // the version has to be written to a file
 	bad     error         // why this rank can't save the version, so no rank does; nil: it can
 }
@@ -100,8 +101,11 @@ func (p *protection) spread() error {
 		}
 		b := o.blobs[which]
 		b.prepare(s.group.scheme, int(s.group.chunk(numbers[which])))
-		a := &spreading{group: s.group, position: s.position, rows: s.rows, blob: b}
-		err := p.exchange(a)
+		a := &spreading{group: s.group, position: s.position, keeps: make([]bool, len(s.group.members)), rows: s.rows, blob: b}
+		for at := range a.keeps {
+			a.keeps[at] = p.again != nil && p.again.like.Chunk[which] == b.chunk && p.again.keeps(at)
+		}
+		err := exchange(p.op, a)
 		s.count(func(c *Stats) { c.Sent += a.sent })
 		if err != nil {
 			return err
@@ -215,16 +219,6 @@ func (b *blob) prepare(c scheme, chunk int) {
 	}
 }
 
-// exchange carries out the next exchange.
-//
-// It waits without a context. The transport ends exchanges after an error, also those that begin
-// later. The channel has room for the result, because then must not block.
-func (p *protection) exchange(a collective.Algorithm) error {
-	ended := make(chan error, 1)
-	p.op.Exchange(a, func(err error) { ended <- err })
-	return <-ended
-}
-
 // anyFailed says whether one of the ranks has failed.
 func (p *protection) anyFailed(failed error) (bool, error) {
 	numbers := []uint64{0}
@@ -237,7 +231,7 @@ func (p *protection) anyFailed(failed error) (bool, error) {
 
 // maximum replaces numbers by their maxima over all ranks.
 func (p *protection) maximum(numbers []uint64) error {
-	return p.exchange(collective.AllreduceDoubling(collective.Reduction{
+	return exchange(p.op, collective.AllreduceDoubling(collective.Reduction{
 		Recv: element.Bytes(numbers), Op: element.Predefined[uint64](signature.Max), Element: 8,
 	}))
 }

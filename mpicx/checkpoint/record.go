@@ -125,10 +125,9 @@ func (x *variable) decoded(s saved) (set func(), err error) {
 			// empty, and not nil.
 			if x.value.Cap() < n || x.value.IsNil() {
 				x.value.Set(reflect.MakeSlice(x.value.Type(), n, n))
-				expect(memory(x.value))
 			}
 			x.value.SetLen(n)
-			copy(memory(x.value), data)
+			copy(expect(memory(x.value)), data) // a new rank's slice may be new, too
 		}, nil
 	}
 	to, _ := x.bytes()

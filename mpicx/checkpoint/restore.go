@@ -21,20 +21,19 @@ import (
 // error is a *[LostError]. It is [ErrNone] only if no Save has ended.
 //
 // The error is one of these, or one of the communicator, the same at all ranks. At
-// this rank alone it may be a *[PartsError], or say which variable does not fit. Then no
-// variable is set, and the version is 0.
+// this rank alone it may be a *[PartsError], say which variable does not fit, or be the end of
+// ctx. Then no variable is set, and the version is 0. A rank whose ctx has ended takes part in the
+// agreement all the same, so the next calls of all ranks work.
 func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if s == nil {
 		return 0, nilStore("Restore")
 	}
-	t := s.take("Restore", 1)
-	defer t.pass()
-	if err := await(ctx, s.pending); err != nil {
-		return 0, err
-	}
 	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
-	if err := s.agree(ctx, t); err != nil {
-		return 0, t.told(ctx, err)
+	err = s.background(ctx, "Restore", func(op hook.Background, end func(error)) {
+		go func() { end(s.agree(op)) }()
+	})
+	if err != nil {
+		return 0, err
 	}
 	b := s.base
 	if b == nil {

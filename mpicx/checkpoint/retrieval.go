@@ -41,8 +41,9 @@ type inventory struct {
 type retrieval struct {
 	key
 	// A part has one owner, so no part is adopted twice.
-	owner   []int // by part: the rank that has it in memory and keeps it, or gets it; -1: none
-	mine    []int // by rank: its own part; -1: none
+	owner   []int       // by part: the rank that has it in memory and keeps it, or gets it; -1: none
+	mine    []int       // by rank: its own part; -1: none
+	groups  []*decoding // that have members left, the newest first
 	decodes []*decoding
 	reads   []reading
 }
@@ -140,9 +141,9 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 			}
 		}
 	}
-	groups := p.groups(all)
-	p.decode(groups, p.places(groups))
-	p.read(all, p.places(groups)) // without the ranks that decode their own parts
+	p.groups = groupsOf(k, all)
+	p.decode(p.places())
+	p.read(all, p.places()) // without the ranks that decode their own parts
 	for part, r := range p.owner {
 		if r < 0 {
 			missing = append(missing, part)
@@ -158,8 +159,8 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 // included, because they are in one blob and are computed together. A member that has too few
 // shards left in one group may have enough in an older one, which is why all groups of the version
 // are looked at.
-func (p *retrieval) decode(groups []*decoding, places map[int]int) {
-	for _, g := range groups {
+func (p *retrieval) decode(places map[int]int) {
+	for _, g := range p.groups {
 		for lost, r := range g.present {
 			if r >= 0 {
 				continue
@@ -203,14 +204,14 @@ func (p *retrieval) adopt(places map[int]int, part, adopter int) {
 	}
 }
 
-// groups returns the groups that have members left, the newest first.
+// groupsOf returns the groups of a version that have members left, the newest first.
 //
 // A group is known by its stamp and its first member: the groups of one agreement have no member in
 // common. The holding of any member describes the whole group, so one that is left is enough.
-func (p *retrieval) groups(all []inventory) (groups []*decoding) {
+func groupsOf(k key, all []inventory) (groups []*decoding) {
 	for r, inv := range all {
 		for _, h := range inv.Slots {
-			if h.Key != p.key {
+			if h.Key != k {
 				continue
 			}
 			at := slices.IndexFunc(groups, func(d *decoding) bool {
@@ -236,29 +237,37 @@ func (p *retrieval) groups(all []inventory) (groups []*decoding) {
 //
 // With Replace a new rank has the number of the dead one (R2), so it is in its place. After a
 // Shrink ranks have other numbers than in the Save. If one of them is replaced after that, its part
-// is the one that the group's holding has for its number.
-func (p *retrieval) places(groups []*decoding) map[int]int {
+// is the one that the holdings of as many ranks have for its number: only a Shrink changes numbers.
+func (p *retrieval) places() map[int]int {
+	shrunk := slices.IndexFunc(p.groups, func(d *decoding) bool { return len(d.like.Own) == len(p.mine) })
 	places := make(map[int]int)
-	if p.Parts == len(p.mine) {
-		for r, part := range p.mine {
-			if part < 0 {
-				places[r] = r
-			}
+	for r, mine := range p.mine {
+		part := -1
+		if shrunk >= 0 {
+			part = p.groups[shrunk].like.Own[r]
+		} else if p.Parts == len(p.mine) {
+			part = r
 		}
-	}
-	for _, d := range groups {
-		if d.like.Ranks != len(p.mine) {
-			continue
+		if mine < 0 && part >= 0 {
+			places[part] = r
 		}
-		for at, r := range d.like.Members {
-			if part := d.like.Held[at][0]; part >= 0 && p.mine[r] < 0 {
-				places[part] = r
-			}
-		}
-		break
 	}
 	return places
 }
+
+// isAgain says whether a new group is this group again, with the same data. Where a member has lost
+// them, they have been decoded or read.
+//
+// The blobs are then the same bytes as before, because each has one part. A blob of several parts
+// may have them in another order.
+func (d *decoding) isAgain(h *holding) bool {
+	one := func(a, b []int) bool { return len(a) == 1 && slices.Equal(a, b) }
+	g := d.like
+	return g.K == h.K && g.M == h.M && slices.Equal(g.Members, h.Members) && slices.EqualFunc(g.Held, h.Held, one)
+}
+
+// keeps says whether the member at a position has all its shards, and has kept its number.
+func (d *decoding) keeps(at int) bool { return d.whole[at] && d.present[at] == d.like.Members[at] }
 
 // sources returns the ranks and numbers of k shards of the stripe of a chunk, the adopter's first.
 // It returns nil if there are fewer than k.

@@ -26,30 +26,30 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	}
 	begin := time.Now()
 	defer s.count(func(c *Stats) { c.Saves, c.Held = c.Saves+1, c.Held+time.Since(begin) })
-	// All ranks take both turns, before they look at anything that may differ between them. Their
-	// later calls then match, no matter whether the agreement is needed here.
-	save := s.take("Save", exchanges)
-	if save.op == nil {
-		return save.f
+	// All ranks begin both operations before they look at anything that may differ between them.
+	// Their later calls then match, no matter whether the agreement is needed here.
+	op, saved := hook.Of(s.comm).Begin("Save", exchanges)
+	if op == nil {
+		return saved
 	}
-	agreement := s.take("Save", 1)
-	if agreement.op == nil {
-		save.pass()
-		return agreement.f
+	agreement, agreed := hook.Of(s.comm).Begin("Save", 1)
+	if agreement == nil {
+		op.End(nil)
+		return agreed
 	}
 	before := s.pending
-	if s.isReady(save) {
+	if s.isReady(op) {
 		ctx = context.WithoutCancel(ctx)
 	}
-	s.pending = save.f
+	s.pending = saved
 	ready := make(chan *protection)
 	go func() {
 		// With two Saves at a time, the second would overwrite the data of the first, or those of
 		// base.
 		<-before.Done()
-		err := s.save(ctx, version, save.op, agreement, ready)
-		agreement.pass()
-		save.op.End(err)
+		err := s.save(ctx, version, op, agreement, agreed, ready)
+		agreement.End(nil)
+		op.End(err)
 		close(ready)
 	}()
 	select {
@@ -62,19 +62,14 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		}
 	case <-ctx.Done():
 	}
-	return save.f
+	return saved
 }
 
 // isReady says whether a Save can begin without waiting.
 //
 // Only after Done may the program's goroutine read what the last Save may have written.
-func (s *Store) isReady(save *turn) bool {
-	select {
-	case <-s.pending.Done():
-	default:
-		return false
-	}
-	return save.op.Epoch() == s.epoch && s.unsure == nil
+func (s *Store) isReady(save hook.Background) bool {
+	return isDone(s.pending) && save.Epoch() == s.epoch && s.unsure == nil
 }
 
 // errCopy is the error of a Save whose copy of the variables has panicked, in a method for gob.
@@ -82,12 +77,12 @@ var errCopy = errors.New("checkpoint: the variables were not copied")
 
 // save is a Save on a goroutine of its own, without the copy of the variables: the program makes
 // that while it is in Save, when it receives from ready. save returns the error with which the Save
-// ends. The goroutine waits by Done, so the rank joins rounds meanwhile, and without a context,
-// because an error of the communicator ends everything that it waits for.
-func (s *Store) save(ctx context.Context, version int, op hook.Background, agreement *turn, ready chan<- *protection) error {
-	// The other ranks have to agree, too, so the program's context must not end this.
+// ends. The goroutine waits without a context, because an error of the communicator ends everything
+// that it waits for.
+func (s *Store) save(ctx context.Context, version int, op, agreement hook.Background, agreed *future.Future[struct{}], ready chan<- *protection) error {
 	if op.Epoch() != s.epoch {
-		if err := s.agree(context.Background(), agreement); err != nil {
+		agreed.Done() // from now on the rank joins rounds: its program waits in Save
+		if err := s.agree(agreement); err != nil {
 			return err
 		}
 	}
@@ -157,7 +152,7 @@ func (p *protection) fill() (err error) {
 
 // holding returns the holding of a new slot.
 func (s *Store) holding(k key, held [][]int) holding {
-	return holding{Key: k, Stamp: s.stamp, Ranks: s.comm.Size(), Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
+	return holding{Key: k, Stamp: s.stamp, Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
 }
 
 // free returns a slot that is not base, and forgets all others.

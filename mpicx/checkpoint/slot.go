@@ -52,7 +52,6 @@ func newest(a, b key) int {
 type holding struct {
 	Key   key
 	Stamp uint64 // of the agreement that determined the groups, or of a later Save; the same stamp means the same groups
-	Ranks int    // number of ranks at that time
 	// Members, K and M are the group; Pos is this rank's position. Held has the parts of each
 	// member, first its own, or -1 if it has none. After a Shrink some members have parts of dead
 	// ranks too.
@@ -60,7 +59,10 @@ type holding struct {
 	K, M    int
 	Pos     int
 	Held    [][]int
-	Chunk   [2]int
+	// Own has each rank's own part, or -1. It is nil if there are as many ranks as have saved the
+	// version: then a rank's part has the number of the rank.
+	Own   []int
+	Chunk [2]int
 	// Whole says that this rank has all shards that it keeps.
 	Whole bool
 }
@@ -119,6 +121,14 @@ func (s *Store) slotOf(k key) (found *slot) {
 		}
 	}
 	return found
+}
+
+// slotLike returns the slot with the layout of h.
+//
+// A retrieval names a rank as a source, or as one that keeps its shards, only if its inventory had
+// such a slot. Shards of the same version in another layout would be of other stripes.
+func (s *Store) slotLike(h *holding) *slot {
+	return s.slots[slices.IndexFunc(s.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })]
 }
 
 // parts returns the parts that the slot has.

@@ -107,71 +107,85 @@ func (s *Store) of(which int) []*variable {
 	return slices.DeleteFunc(slices.Clone(s.vars), func(x *variable) bool { return x.once != (which == once) })
 }
 
+// isDone says whether f is done, however it has ended.
+func isDone(f *future.Future[struct{}]) bool {
+	select {
+	case <-f.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // await waits until f is done, however it ends. It does not take errors that the program is to be
 // told of: the next operation reports them.
 func await(ctx context.Context, f *future.Future[struct{}]) error {
 	select {
 	case <-f.Done():
-		return nil
-	default:
-	}
-	select {
-	case <-f.Done():
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		if !isDone(f) {
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
-// A turn is a Background that has its place in the order of the store's collective operations. A
-// method takes its turns first. No matter how the call ends at one rank, the rank's next call then
-// matches the next calls of the others.
-type turn struct {
-	op   hook.Background // nil: it was refused, and f has the error
-	f    *future.Future[struct{}]
-	used bool
-}
-
-// take takes a turn with a number of exchanges.
-func (s *Store) take(name string, exchanges int) *turn {
-	op, f := hook.Of(s.comm).Begin(name, exchanges)
-	return &turn{op: op, f: f}
-}
-
-// pass gives up the turn if it was not used.
-func (t *turn) pass() {
-	if t.op != nil && !t.used {
-		t.op.End(nil)
+// background begins a Background of one exchange. When what the store has begun before has ended,
+// it calls begin, which begins the exchange and later calls end. background returns the error given
+// to end as a Wait reports it.
+//
+// The operation takes its place among the store's collective operations first, so this rank's next
+// call matches the next calls of the others. If ctx ends, the exchange is carried out all the same:
+// the other ranks need this one, and all ranks know the same when it has ended. The store's next
+// call waits for that.
+func (s *Store) background(ctx context.Context, name string, begin func(op hook.Background, end func(error))) error {
+	op, f := hook.Of(s.comm).Begin(name, 1)
+	if op == nil {
+		return f.Wait(ctx)
 	}
+	before := s.pending
+	s.pending = f
+	var ended error
+	end := func(err error) {
+		ended = err
+		op.End(err)
+	}
+	if isDone(before) {
+		begin(op, end)
+	} else {
+		go func() {
+			<-before.Done()
+			begin(op, end)
+		}()
+	}
+	err := await(ctx, f)
+	if err == nil {
+		err = ended
+	}
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(f.Wait(ctx), err)
 }
 
-// gather returns each rank's contribution. If it is ended by an error of the communicator, the
-// program is told of that by told.
+// A gathering is an exchange by which each rank gets the contributions of all.
 //
 // All ranks that get the list get the same one, in the order of ranks. The store decides everything
 // in this way: each rank computes the decision from the list, and no rank decides for others. If a
 // rank dies, some ranks may get the list and others an error.
-func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
-	if t.op == nil {
-		return nil, t.f.Wait(ctx)
-	}
-	mine, err := element.Encode(v)
-	if err != nil {
+type gathering[T any] struct{ collective.AllgatherAny }
+
+// contribute sets this rank's contribution.
+func (a *gathering[T]) contribute(v T) *gathering[T] {
+	var err error
+	if a.Send, err = element.Encode(v); err != nil {
 		panic(err) // the types of contributions are ours
 	}
-	t.used = true
-	a := &collective.AllgatherAny{GatherAny: collective.GatherAny{Send: mine}}
-	var ended error
-	t.op.Exchange(a, func(err error) {
-		ended = err
-		t.op.End(err)
-	})
-	if err := await(ctx, t.f); err != nil {
-		return nil, err
-	}
-	if ended != nil {
-		return nil, ended
-	}
+	return a
+}
+
+// list returns all contributions when the exchange has ended.
+func (a *gathering[T]) list() ([]T, error) {
 	all, err := element.DecodeAll[T](a.Parts)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -179,19 +193,12 @@ func gather[T any](ctx context.Context, t *turn, v T) ([]T, error) {
 	return all, nil
 }
 
-// told returns the error of a gather as a Wait reports it.
-func (t *turn) told(ctx context.Context, err error) error {
-	if err == nil || t.op == nil { // refused: gather has waited
-		return err
-	}
-	return cmp.Or(t.f.Wait(ctx), err)
-}
-
-// meet is a gather with its own turn, which throws its error.
-func meet[T any](ctx context.Context, s *Store, name string, v T) []T {
-	t := s.take(name, 1)
-	all, err := gather(ctx, t, v)
-	mpicx.Throw(t.told(ctx, err))
+// meet carries out a gathering of Open or Rejoin. It throws its error.
+func meet[T any](ctx context.Context, s *Store, v T) []T {
+	a := new(gathering[T]).contribute(v)
+	mpicx.Throw(s.background(ctx, "Open", func(op hook.Background, end func(error)) { op.Exchange(a, end) }))
+	all, err := a.list()
+	mpicx.Throw(err)
 	return all
 }
 
@@ -209,29 +216,39 @@ func (s *Store) learn(all []inventory) {
 	s.stamp++
 }
 
-// agree agrees with all ranks which versions they have. base is the newest that counts at all
-// ranks.
+// agree agrees with all ranks which versions they have. base is then the newest version that counts
+// at all ranks.
 //
 // A version may count although this rank's Save has ended in an error: another rank may have been
 // told that it counts. So a version counts if all ranks have all their shards of it. If one rank
 // has not, no rank was told: the exchange after which a version counts begins at each rank when its
 // shards are there.
-func (s *Store) agree(ctx context.Context, t *turn) error {
-	me := inventory{Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files}
-	all, err := gather(ctx, t, me)
+func (s *Store) agree(op hook.Background) error {
+	a := new(gathering[inventory]).contribute(inventory{
+		Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files,
+	})
+	if err := exchange(op, a); err != nil {
+		return err
+	}
+	all, err := a.list()
 	if err != nil {
 		return err
 	}
-	s.epoch, s.unsure, s.base = t.op.Epoch(), nil, nil
+	s.epoch, s.unsure, s.base = op.Epoch(), nil, s.common(all)
 	s.learn(all)
+	return nil
+}
+
+// common returns the newest version of which all ranks have all shards, or nil.
+func (s *Store) common(all []inventory) (base *slot) {
 	for _, o := range s.slots {
 		// The layout has to be the same, too: shards of different groups do not fit together.
 		everywhere := !slices.ContainsFunc(all, func(other inventory) bool { return !slices.ContainsFunc(other.Slots, o.isLike) })
-		if b := s.base; everywhere && (b == nil || cmp.Or(cmp.Compare(o.Key.Version, b.Key.Version), cmp.Compare(o.Stamp, b.Stamp)) > 0) {
-			s.base = o
+		if everywhere && (base == nil || cmp.Or(cmp.Compare(o.Key.Version, base.Key.Version), cmp.Compare(o.Stamp, base.Stamp)) > 0) {
+			base = o
 		}
 	}
-	return nil
+	return base
 }
 
 // describe returns the holdings of the slots that are whole. With parts, it returns those of all

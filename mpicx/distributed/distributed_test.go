@@ -182,6 +182,10 @@ func TestReadErrors(t *testing.T) {
 		_, err := distributed.New(ctx, world, 3, outside)
 		return err
 	})
+	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
+		require.Panics(t, func() { _, _ = distributed.Read(ctx, world, nil, "x.mtx") }, "a panic is no error")
+		return nil
+	})
 }
 
 // A product that a peer's error interrupts throws it, and the next one is right.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -54,7 +55,7 @@ func New(ctx context.Context, comm *mpicx.Comm, n int, blocks ...Block) (m *Matr
 			return nil, fmt.Errorf("distributed: a block of %d rows from %d on and %d columns, expected it inside %d x %d", b.Rows, b.First, b.Cols, n, n)
 		}
 	}
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	offsets := balance(ctx, comm, n, blocks)
 	entries := assemble(ctx, comm, offsets, entriesOf(blocks...))
 	return newMatrix(ctx, comm, offsets, rowsOf(entries, offsets, comm.Rank())), nil
@@ -167,7 +168,7 @@ func (m *Matrix) Norm(ctx context.Context) (float64, error) {
 
 // Symmetric says whether the matrix equals its transpose. It is collective.
 func (m *Matrix) Symmetric(ctx context.Context) (symmetric bool, err error) {
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	rows := m.Block()
 	entries := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet) bool) {
 		for t := range entriesOf(rows) {

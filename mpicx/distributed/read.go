@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -29,7 +29,7 @@ func ReadFile(ctx context.Context, comm *mpicx.Comm, name string) (*Matrix, erro
 // Read is ReadFile from a reader, which counts at rank 0 only. The name stands in
 // errors only.
 func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (m *Matrix, err error) {
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	text := entriesOf() // at rank 0: those of the file
 	head := make([]int, 1)
 	if comm.Rank() == 0 {

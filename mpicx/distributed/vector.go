@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
@@ -25,7 +25,7 @@ func (m *Matrix) Vector(ctx context.Context, parts ...Part) (x []float64, missin
 			return nil, nil, fmt.Errorf("distributed: a part of %d elements from %d on, expected it inside the %d of the vector", len(p.Values), p.First, n)
 		}
 	}
-	defer future.Catch(&err)
+	defer hook.Catch(&err)
 	entries := assemble(ctx, m.comm, m.Offsets, func(yield func(sparse.Triplet) bool) {
 		for _, p := range parts {
 			for i, v := range p.Values {
