@@ -303,8 +303,8 @@ type Meeting struct {
 	Flow    Flow
 	Root    int // of calls that have one
 	Carrier Carrier
-	// Soon says that the program is about to wait, so it may be worthwhile to look for the parts for
-	// as long as a message takes.
+	// Soon says that the program is about to wait, so it is worthwhile to look for the parts for
+	// about as long as a message takes.
 	Soon bool
 	// Missing are the ranks, as bits, whose parts have not come, where each rank carries out its
 	// own part.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mpicx/go-mpicx/internal/collective"
 )
 
 func main() {
@@ -46,6 +48,16 @@ func main() {
 			}
 		}}}, nil, nil)
 }
+
+// byMessages are algorithms for all operations that a board carries out. With them, every second
+// program has its operations carried out by messages, which must not make a difference.
+var byMessages = func() map[string]string {
+	names := make(map[string]string)
+	for _, op := range collective.Operations {
+		names[op.Name] = op.Algorithms[len(op.Algorithms)-1].Name
+	}
+	return names
+}()
 
 // A checker runs programs until one fails.
 type checker struct {
@@ -93,6 +105,10 @@ func (c *checker) print(start time.Time) {
 // one runs the program of a seed. If it fails, one prints a smaller program that fails.
 func (c *checker) one(t *testing.T, seed uint64) {
 	p := generate(seed, c.goroutines)
+	collective.Forced = nil
+	if seed%2 == 1 {
+		collective.Forced = byMessages
+	}
 	var h *history
 	for range max(c.tries, 1) {
 		c.ran++

@@ -24,12 +24,8 @@ func meet(c *Comm, flow transport.Flow, root int, kind signature.Kind) *request 
 	}, r)
 }
 
-func got(r *request) string {
-	return string(slices.DeleteFunc(slices.Clone(r.Meeting.Recv), func(b byte) bool { return b == 0 }))
-}
-
-// A rank's call ends as soon as those that it needs have come, in whatever order, and has their
-// bytes: all, those of all at the root, or the root's.
+// A rank's call ends as soon as those that it needs have come, in whatever order: all, all at the
+// root, or the root.
 func TestMeet(t *testing.T) {
 	for flow, root := range map[transport.Flow]int{transport.Together: 0, transport.ToRoot: 1, transport.FromRoot: 2} {
 		for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
@@ -49,34 +45,7 @@ func TestMeet(t *testing.T) {
 					require.Equal(t, !all, len(transport.Pending(ranks[i])) == 1)
 				}
 			}
-			for i, r := range rs {
-				switch { // the bytes of ranks that wait change before all have come: see meet
-				case flow == transport.Together, flow == transport.ToRoot && i == root:
-					require.Len(t, got(r), 3)
-				case flow == transport.FromRoot && i != root:
-					require.Equal(t, "C", got(r))
-				}
-			}
 		}
-	}
-}
-
-// A root that needs nobody is at most 64 calls ahead, and what it has sent does not change.
-func TestMeetAhead(t *testing.T) {
-	ranks := New(2)
-	var ahead []*request
-	for range 70 {
-		ahead = append(ahead, meet(ranks[0], transport.FromRoot, 0, signature.Barrier))
-	}
-	require.Equal(t, []int{1, 0}, []int{ahead[63].ends, ahead[64].ends})
-	require.Equal(t, 1, transport.Pending(ranks[0])[0].Peer, "whom it waits for")
-	for range 64 {
-		require.Equal(t, "A", got(meet(ranks[1], transport.FromRoot, 0, signature.Barrier)))
-	}
-	for i := 64; i < 70; i++ {
-		require.Zero(t, ahead[i].ends)
-		require.Equal(t, 1, meet(ranks[1], transport.FromRoot, 0, signature.Barrier).ends)
-		require.Equal(t, 1, ahead[i].ends)
 	}
 }
 

@@ -140,8 +140,11 @@ func meetFromARoot(s *side) {
 	var all []*op
 	if s.Rank() == 0 {
 		for i := range calls {
-			o, _ := s.meet(transport.FromRoot, 0, 8, byte(i))
+			o, g := s.meet(transport.FromRoot, 0, 8, byte(i))
 			all = append(all, o)
+			if o.isDone() { // its buffer is free
+				clear(g.Send)
+			}
 		}
 		all[0].ok()
 		all[calls-1].pending()
