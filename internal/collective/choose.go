@@ -88,6 +88,7 @@ func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 		a.onBoard(op)
 		if c.kind != shared {
 			a.share = a.needs(c.ranks)
+			a.meeting.Bytes = a.share
 		}
 	}
 	return a

@@ -183,6 +183,36 @@ type tested struct {
 	side     func(c call, rank int) side
 }
 
+// apart is a Call on a board where ranks do not see each other's buffers. The bytes go by messages.
+type apart struct{ *Call }
+
+func (a apart) Step(k int, x *Exchange) bool {
+	m, from := &a.meeting, 0
+	if a.share = a.needs(x.size); k == 0 && a.combines() {
+		a.arrived = x.Scratch(x.size * a.share)
+	}
+	for r := range x.size {
+		switch needs := r != x.rank && m.Gives(r, x.rank); {
+		case needs && k == 0:
+			x.Take(r)
+		case needs:
+			if err := a.Take(r, x.Taken(from)); err != nil {
+				panic(err)
+			}
+			from++
+		}
+	}
+	for r := range x.size {
+		if k == 0 && r != x.rank && m.Gives(x.rank, r) {
+			x.Send(r, a.For(r))
+		}
+	}
+	if k > 0 {
+		a.Finish(x.rank)
+	}
+	return k == 0
+}
+
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
 // every returns all algorithms that exchange buffers.
@@ -202,6 +232,13 @@ func every() []tested {
 			all = append(all, tested{o.Name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", least, func(c call, rank int) side {
 				return c.side(op, a.step, rank, false)
 			}})
+			if a.step == nil {
+				all = append(all, tested{o.Name + " apart", rooted(op), false, 2, func(c call, rank int) side {
+					s := c.side(op, nil, rank, false)
+					s.algorithm = apart{s.algorithm.(*Call)}
+					return s
+				}})
+			}
 			if op == scan {
 				all = append(all, tested{"Exscan " + a.Name, false, false, 1, func(c call, rank int) side {
 					return c.side(op, a.step, rank, true)

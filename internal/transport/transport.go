@@ -2,7 +2,6 @@ package transport
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -210,13 +209,9 @@ type Request struct {
 // collective operation.
 func (r *Request) Needs(rank int) bool { return r.Peer == rank || IsCollective(r.Tag) }
 
-// WaitsFor returns the rank that the request waits for, the first if there are several, or
-// AnySource.
-func (r *Request) WaitsFor() int {
-	if r.Kind == Joining && r.Meeting.Missing > 0 {
-		return bits.TrailingZeros64(r.Meeting.Missing)
-	}
-	return r.Peer
+// WaitsFor says whether the request names the rank, or is a call that meets others and misses it.
+func (r *Request) WaitsFor(rank int) bool {
+	return r.Peer == rank || r.Kind == Joining && r.Meeting.Missing>>rank&1 > 0
 }
 
 // Matches says whether a receive or probe matches the message.
@@ -306,8 +301,10 @@ type Meeting struct {
 	// Soon says that the program is about to wait, so it is worthwhile to look for the parts for
 	// about as long as a message takes.
 	Soon bool
-	// Missing are the ranks, as bits, whose parts have not come, where each rank carries out its
-	// own part.
+	// Where each rank carries out its own part, Bytes is the length of what it needs of each, which
+	// is the same at all ranks that show or need anything, and Missing are the ranks, as bits,
+	// whose parts have not come.
+	Bytes   int
 	Missing uint64
 }
 

@@ -121,7 +121,7 @@ func (m *mpi) collectiveGrids(c config, match *regexp.Regexp) {
 	for i, s := range sides {
 		names[i] = s.name
 	}
-	for _, n := range []int{2, 4} {
+	for _, n := range []int{2, 4, 8} {
 		g := gridOf(fmt.Sprintf("Collectives of %d processes: %s; allocations of a call", n, strings.Join(names, ", ")), "processes", n, match)
 		if len(g.cells) == 0 {
 			continue

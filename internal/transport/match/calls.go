@@ -111,7 +111,7 @@ func (m *Matcher[T]) Before(e transport.Epoch, number int) int {
 func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok bool) {
 	switch {
 	case r.Signature == 0:
-	case transport.IsCollective(r.Tag) && r.WaitsFor() >= 0 && r.WaitsFor() != rank:
+	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank, r.Kind == transport.Joining:
 		return transport.CollectiveNumber(r.Tag), true
 	case r.Tag == transport.NoTag:
 		number = m.Latest(r.Signature)

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -34,6 +35,7 @@ type comm struct {
 	// moving are the transfers of requests, from the offer or its acceptance until they end. The
 	// request of each has the transfer as its Where.
 	moving map[*transfer]struct{}
+	ahead  ahead
 
 	reminding reminding
 	onFailure func(error) // called when the engine has failed; nil: nothing is called
@@ -391,10 +393,13 @@ func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()
 	for r := range c.Posted.All() {
-		peer := r.Peer
-		r.Peer = r.WaitsFor()
+		if r.Kind != transport.Joining {
+			visit(r)
+			continue
+		}
+		r.Peer = bits.TrailingZeros64(r.Meeting.Missing) // the first, for people
 		visit(r)
-		r.Peer = peer
+		r.Peer = transport.AnySource
 	}
 	for t := range c.moving {
 		if t.arrival == nil {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 
@@ -200,10 +201,21 @@ func (e *engine) expire(l *liveness) {
 // made a different call. A receive from any source needs a peer only if all others have left:
 // see lastHope.
 func (c *comm) needs(r *transport.Request) {
-	peer := r.WaitsFor()
-	if peer == transport.AnySource && r.IsAwaited() {
-		peer = c.lastHope()
+	switch {
+	case c.liveness.absent.Load() == 0:
+	case r.Kind == transport.Joining:
+		for left := r.Meeting.Missing; left > 0; left &= left - 1 {
+			c.needsRank(r, bits.TrailingZeros64(left))
+		}
+	case r.Peer != transport.AnySource:
+		c.needsRank(r, r.Peer)
+	case r.IsAwaited():
+		c.needsRank(r, c.lastHope())
 	}
+}
+
+// needsRank is needs for one rank that the request waits for; -1: there is none.
+func (c *comm) needsRank(r *transport.Request, peer int) {
 	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)].Load() {
 		return
 	}
@@ -255,7 +267,7 @@ func (c *comm) askForAny() {
 	// A copy of the queue: a packet that can't be sent makes the engine fail, which empties the
 	// queue.
 	for _, r := range slices.Collect(c.Posted.All()) {
-		if r.WaitsFor() == transport.AnySource {
+		if r.Peer == transport.AnySource && r.Kind != transport.Joining {
 			c.needs(r)
 		}
 	}
@@ -276,8 +288,8 @@ func (e *engine) noteLeft(l *liveness, process int) {
 		}
 		c.askForAny()
 		for _, r := range slices.Collect(c.Posted.All()) {
-			if peer := r.WaitsFor(); peer >= 0 && c.process(peer) == process {
-				c.needs(r)
+			if rank := c.rankIn(process); rank >= 0 && r.WaitsFor(rank) {
+				c.needsRank(r, rank)
 			}
 		}
 		for t := range c.moving {
@@ -330,11 +342,14 @@ func (e *engine) takeLiveness(source int, h header) error {
 func (c *comm) endForsaken(rank int, e transport.Epoch) {
 	all := c.lastHope() >= 0
 	forsaken := func(r *transport.Request) bool {
-		peer := r.WaitsFor()
-		return r.Epoch == e && (peer == rank || all && peer == transport.AnySource && r.IsAwaited())
+		return r.Epoch == e && (r.WaitsFor(rank) || all && r.Peer == transport.AnySource && r.IsAwaited())
 	}
 	for r := range match.List(c.TakeIf(forsaken)) {
-		c.e.end(r, &transport.LeftError{Rank: r.WaitsFor()})
+		left := r.Peer
+		if r.Kind == transport.Joining {
+			left = rank
+		}
+		c.e.end(r, &transport.LeftError{Rank: left})
 	}
 	c.endOffers(&transport.LeftError{Rank: rank}, forsaken)
 }

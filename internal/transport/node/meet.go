@@ -12,16 +12,38 @@ import (
 // calls and garbage are handled as theirs.
 //
 // A call that meets is one request. It waits in Posted for a message of its call from any rank,
-// until no rank is Missing. WaitsFor tells which rank it needs.
+// until no rank is Missing.
 
+// mostMeet is the most ranks that meet: Missing has a bit for each.
+const mostMeet = 64
+
+// ahead counts the calls that have met in an epoch since all ranks have waited for all, and their
+// bytes. A rank which others need, and which needs no other, may get ahead of them. Without a limit
+// a root in a loop would fill their memory. So when the limit is reached, all wait for all. They
+// all count the same.
+type ahead struct {
+	epoch        transport.Epoch
+	calls, bytes int
+}
+
+// The limits of ahead.
 const (
-	// mostMeet is the most ranks that meet: Missing has a bit for each.
-	mostMeet = 64
-	// mostAhead is how many calls a rank which others need, and which needs no other, may get ahead
-	// of them. In each call with a multiple of this number, all ranks wait for all. Otherwise a
-	// root in a loop would fill the memory of the others.
-	mostAhead = 64
+	mostCallsAhead = 64
+	mostBytesAhead = 64 << 10
 )
+
+// meets counts a call, and says whether all ranks wait for all in it.
+func (a *ahead) meets(e transport.Epoch, bytes int) (all bool) {
+	if e != a.epoch {
+		*a = ahead{epoch: e}
+	}
+	a.calls++
+	a.bytes += bytes
+	if all = a.calls >= mostCallsAhead || a.bytes >= mostBytesAhead; all {
+		a.calls, a.bytes = 0, 0
+	}
+	return all
+}
 
 // board returns the most bytes that ranks may show each other, or 0 if they do not meet.
 func (c *comm) board() int {
@@ -49,20 +71,20 @@ func (c *comm) Meet(r *transport.Request) (ended bool) {
 	if r.Err != nil {
 		return true
 	}
-	c.show(r, number%mostAhead == 0)
+	c.show(r, m.Flow == transport.Together || c.ahead.meets(r.Epoch, m.Bytes))
 	// A ring with garbage makes the engine fail.
 	if r.Err = e.err; r.Err != nil {
 		return true
 	}
 	// What has come before the call is among the waiting messages, and what has come since is at
 	// the front of a ring.
-	for m.Missing > 0 && r.Err == nil && c.Arrived.OfCalls() > 0 {
-		a := c.Match(r)
-		if a == nil {
-			break
+	for left := m.Missing; left > 0 && c.Arrived.OfCalls() > 0; left &= left - 1 {
+		r.Peer = bits.TrailingZeros64(left) // so Match need not look at all messages
+		if a := c.Match(r); a != nil {
+			c.take(r, r.Peer, a)
 		}
-		c.take(r, r.Status.Source, a)
 	}
+	r.Peer = transport.AnySource
 	looks := atStart
 	if m.Soon {
 		looks = glances
@@ -134,12 +156,17 @@ func (c *comm) take(r *transport.Request, from int, a *arrival) {
 		return
 	}
 	m.Missing &^= 1 << from
-	bytes := a.bytes
+	bytes, theirs := a.bytes, a.header.signature
 	if a.header.kind == offer { // nor an offer, whose bytes are not those of the message
 		c.e.refuse(a)
 		bytes = nil
 	}
-	if m.Gives(from, c.rank) {
+	switch {
+	case r.Err != nil: // the first error counts
+	// Contradicts compares the latest calls alone.
+	case !r.Signature.Fits(theirs):
+		r.Err = &transport.MismatchError{Number: transport.CollectiveNumber(r.Tag), Own: r.Signature, Source: from, Theirs: theirs}
+	case m.Gives(from, c.rank):
 		r.Err = m.Carrier.Take(from, bytes)
 	}
 }

@@ -104,12 +104,19 @@ func (c *comm) remind() {
 	for r, number := range c.waiting() {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if r.Tag != transport.NoTag {
-			c.tellReminder(r.WaitsFor(), &h)
-			if before := c.Before(r.Epoch, number); before > 0 {
-				h.tag = transport.CollectiveTag(before)
-				c.tellReminder(r.WaitsFor(), &h)
+			before := c.Before(r.Epoch, number)
+			for rank := range c.Size() {
+				if !r.WaitsFor(rank) {
+					continue
+				}
+				h.tag = transport.CollectiveTag(number)
+				c.tellReminder(rank, &h)
+				if before > 0 {
+					h.tag = transport.CollectiveTag(before)
+					c.tellReminder(rank, &h)
+				}
+				told++
 			}
-			told++
 		} else {
 			for ; told < min(mostReminded, c.Size()-1); told++ {
 				c.reminding.next = (c.reminding.next + 1) % c.Size()

@@ -106,6 +106,7 @@ func TestWhoIsReminded(t *testing.T) {
 		{"a collective call", transport.Request{Peer: 2, Tag: transport.CollectiveTag(1), Signature: word}, []int{0, 0, 4}},
 		{"an agreement", transport.Request{Peer: 0, Tag: transport.NoTag, Signature: word}, []int{0, 4, 4}},
 		{"a receive", transport.Request{Peer: 2, Tag: 7, Signature: signature.Message(signature.Int)}, []int{0, 0, 0}},
+		{"a call that meets", transport.Request{Peer: transport.AnySource}, []int{0, 4, 4}},
 		{"what only an error ends", transport.Request{Peer: 0, Tag: transport.NoTag}, []int{0, 0, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,7 +114,11 @@ func TestWhoIsReminded(t *testing.T) {
 			e.out[1] = nil // the fabric has all packets
 			c.Call(0, word)
 			var n ends
-			n.begin(c.Irecv, test.r)
+			if e.from[2] = e.from[1]; test.r.Peer == transport.AnySource {
+				meet(c, transport.ToRoot, 0)
+			} else {
+				n.begin(c.Irecv, test.r)
+			}
 			for range 9 { // the first finds the request, which has waited for a part of a period
 				e.remind(1)
 			}

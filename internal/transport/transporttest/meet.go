@@ -29,7 +29,7 @@ type Gathering struct {
 // NewGathering returns one rank's part in a Gathering of ranks which have this many bytes each.
 func NewGathering(flow transport.Flow, root, ranks int, send []byte) *Gathering {
 	g := &Gathering{all: make([][]byte, ranks)}
-	g.Meeting = transport.Meeting{Part: transport.Part{Send: send, Recv: make([]byte, ranks*len(send))}, Flow: flow, Root: root, Carrier: g}
+	g.Meeting = transport.Meeting{Part: transport.Part{Send: send, Recv: make([]byte, ranks*len(send))}, Bytes: len(send), Flow: flow, Root: root, Carrier: g}
 	return g
 }
 
