@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 )
 
 // A Diagnosis says what the ranks of a communicator were doing when they were asked.
@@ -151,28 +153,166 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 // to print the same, only that of the first rank prints.
 type reporter struct {
 	*diagnosis.Reporter
+	out   io.Writer
+	stall time.Duration // how long no rank may move; 0: any time
+	fails bool          // WithDeadlockError
 
-	mu    sync.Mutex // protects roots
-	roots []*Comm    // the first communicators of the ranks of this process
+	mu    sync.Mutex
+	roots []*Comm   // the first communicators of the ranks of this process
+	since time.Time // no rank of this process has moved since
+	next  time.Time // when to ask whether the others have; zero: they are not to be asked
+	told  int       // how many stalls this process has printed
+
+	lines lines
 }
 
+const (
+	// stallTime is how long no rank may move until that is reported.
+	stallTime = 10 * time.Second
+	// mostTold is how many stalls a process prints.
+	mostTold = 3
+)
+
 // report starts a reporter. The caller stops it by End.
+//
+// In a bubble of package testing/synctest, whose clock is behind the process's, no stall is
+// reported: the bubble itself finds that all goroutines wait, unless one waits for a timer, as the
+// reporter would.
 func report(ctx context.Context, o *options) *reporter {
-	r := new(reporter)
+	r := &reporter{out: o.set.Diagnoses, stall: max(0, o.set.Stall), fails: o.deadlockError}
 	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
+	if o.set.Stall == 0 && !time.Now().Before(start) {
+		r.stall = stallTime
+	}
+	if r.stall > 0 {
+		r.Every(r.tick(), r.check)
+	}
 	return r
 }
 
-// add adds a rank of this process, given its first communicator.
+// tick is how often the ranks are looked at.
+func (r *reporter) tick() time.Duration { return r.stall / 20 }
+
+// add adds a rank of this process, given its first communicator, on the goroutine that will run its
+// program.
 func (r *reporter) add(root *Comm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.roots = append(r.roots, root)
+	root.proc.reporter = r
+	if r.stall > 0 && len(r.roots) <= manyGoroutines {
+		root.proc.goroutine = thisGoroutine()
+	}
+}
+
+// A rank moves when one of its goroutines begins to wait, and as long as none waits. A job stalls
+// when no rank has moved for a while: all wait, and it seems that they wait for each other. Each
+// process looks at its ranks once a tick, and asks the others when its own have not moved.
+
+// check tells a stall: it prints what the ranks wait for, and with WithDeadlockError raises an
+// error. It returns false if it is not to be called any more.
+func (r *reporter) check(ctx context.Context) (more bool) {
+	if !r.haveStalled() {
+		return true
+	}
+	c := r.asker()
+	if c == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	said, ok := c.side.AskOnce(ctx, diagnosis.ByStall, r.tick(), c.proc.await)
+	if !ok {
+		return true
+	}
+	d := c.diagnosis(said, upTo(c.size))
+	if len(d.NoAnswer) > 0 || slices.ContainsFunc(d.Groups, func(g DiagnosisGroup) bool { return g.Doing == diagnosis.Moves }) {
+		return true
+	}
+	r.mu.Lock()
+	r.next = time.Time{}
+	r.told++
+	told := r.told
+	r.mu.Unlock()
+	if told <= mostTold {
+		fmt.Fprintf(r.out, "mpicx: all ranks of %s wait, and none has moved for %g s:\n  %s\n", c.name, r.stall.Seconds(), strings.Join(d.lines(), "\n  "))
+	}
+	if r.fails {
+		c.raiseAside(&DeadlockError{d, r.stall})
+	}
+	return r.fails || told < mostTold
+}
+
+// haveStalled says whether it is time to ask the ranks of other processes, because those of this
+// one have not moved for r.stall. It asks again after twice that time, and so on.
+func (r *reporter) haveStalled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for i, c := range r.roots {
+		if !c.isStill() {
+			r.since, r.next = now, now.Add(r.stall)
+			// The next look begins with this rank, and ends there if it moves again. So a job
+			// that works costs little, however many ranks it has. Otherwise all are looked at, so
+			// that all have been looked at before.
+			r.roots[0], r.roots[i] = c, r.roots[0]
+			if i == 0 {
+				return false
+			}
+		}
+	}
+	due := !r.next.IsZero() && !now.Before(r.next)
+	if due {
+		r.next = now.Add(now.Sub(r.since))
+	}
+	return due
+}
+
+// haveRested says whether the ranks of this process have not moved for nearly r.stall, and this
+// process has not told so.
+func (r *reporter) haveRested() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.next.IsZero() && time.Since(r.since) >= r.stall-3*r.tick()
+}
+
+// A DeadlockError says that all ranks wait, and that none has moved for a while: see
+// [WithDeadlockError].
+type DeadlockError struct {
+	Diagnosis *Diagnosis
+
+	after time.Duration
+}
+
+func (e *DeadlockError) Error() string {
+	return fmt.Sprintf("mpicx: all ranks wait, and none has moved for %g s: %v", e.after.Seconds(), e.Diagnosis)
+}
+
+// raiseAside raises err at the rank of c, on its largest communicator on which that is possible. It
+// does not wait for the verdict: the program gets that from its Waits.
+func (c *Comm) raiseAside(err error) {
+	var on *Comm
+	for _, d := range c.root().family() {
+		if d != c.root().lineage.pool && (on == nil || d.size > on.size) && !d.isClosed() && !locked(&c.proc.mu, d.ledger.Broken) {
+			on = d
+		}
+	}
+	if on == nil {
+		return
+	}
+	f := newFailure(err, 0)
+	c.proc.feed(func() {
+		if !on.ledger.Late() {
+			f.path = encodePath(on.ledger.Path())
+			on.ledger.Raise(&ledger.Raised{Cause: err, Data: f.encode()})
+		}
+	})
 }
 
 // asker returns the communicator on which this process asks the ranks. It belongs to the first
-// living rank of this process. In a job with fresh ranks it is the newest communicator that Replace
-// has made; otherwise it is the largest one that is not closed. asker returns nil if there is none.
+// living rank of this process, one whose program runs if there is one. In a job with fresh ranks it
+// is the newest communicator that Replace has made; otherwise it is the largest one that is not
+// closed. asker returns nil if there is none.
 func (r *reporter) asker() *Comm {
 	roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
 	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
@@ -181,7 +321,8 @@ func (r *reporter) asker() *Comm {
 	if len(roots) == 0 {
 		return nil
 	}
-	root := slices.MinFunc(roots, func(a, b *Comm) int { return cmp.Compare(a.rank, b.rank) })
+	over := func(c *Comm) int { return truth(c.proc.stage.Load() >= stageEnded) }
+	root := slices.MinFunc(roots, func(a, b *Comm) int { return cmp.Or(over(a)-over(b), a.rank-b.rank) })
 	if root.lineage.start != nil { // some ranks of the pool may not have been started
 		return root.lineage.last()
 	}

@@ -1,6 +1,9 @@
 package mpicx
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
 
 // Held returns how many requests of the rank have not ended, and how many messages to it wait for
 // receives.
@@ -21,3 +24,6 @@ func Underway() int {
 
 // Break makes MPI fail in this process, for good.
 func Break(err error) { processes.Break(err) }
+
+// AnswerOfStall is what the rank answers if it is asked whether the job has stalled.
+func AnswerOfStall(c *Comm) string { return c.answer(diagnosis.ByStall) }

@@ -41,6 +41,8 @@ type options struct {
 	detector    detector.Config   // zero: not given
 	diagnoseOn  os.Signal         // MPICX_DIAGNOSE; nil: none
 	err         error
+
+	deadlockError bool
 }
 
 // WithRanks sets the number of ranks that Run starts as goroutines. Without this option the number
@@ -116,6 +118,16 @@ func WithTimeline(dir string) Option {
 	return func(o *options) { o.timeline = cmp.Or(dir, o.timeline) }
 }
 
+// WithDeadlockError ends a deadlock with an error: when all ranks wait and none has moved for 10 s,
+// which Run also reports on standard error, all of them get a *PropagatedError. Give the option at
+// all ranks. At one rank errors.As finds a *[DeadlockError] in it; the others get its text. The job
+// can continue as after any other such error.
+//
+// The library does not see what goroutines do that are in none of its Waits. So do not use the
+// option in a program where all ranks may wait for more than 10 s for such a goroutine to send. It
+// does nothing if the environment has MPICX_DIAGNOSE=off.
+func WithDeadlockError() Option { return func(o *options) { o.deadlockError = true } }
+
 func newOptions(opts []Option) *options {
 	o := &options{timeline: os.Getenv("MPICX_TIMELINE")}
 	o.set = hook.In(o)
@@ -127,10 +139,12 @@ func newOptions(opts []Option) *options {
 		}
 		o.environment = n
 	}
-	if s := os.Getenv("MPICX_DIAGNOSE"); s != "" {
+	if s := os.Getenv("MPICX_DIAGNOSE"); s == "off" {
+		opts = append(slices.Clip(opts), func(o *options) { o.set.Stall = -1 })
+	} else if s != "" {
 		var known bool
 		if o.diagnoseOn, known = diagnosis.Signals[s]; !known {
-			all := slices.Sorted(maps.Keys(diagnosis.Signals))
+			all := append(slices.Sorted(maps.Keys(diagnosis.Signals)), "off")
 			o.err = mpiErrorf("Run", ClassOther, "MPICX_DIAGNOSE=%q, expected one of %s", s, strings.Join(all, ", "))
 		}
 	}

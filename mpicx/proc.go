@@ -50,6 +50,12 @@ type proc struct {
 	// aborted is the error with which hook.Rank's Abort has ended the rank; nil: it has not.
 	aborted atomic.Pointer[error]
 
+	// still is set by a look of the reporter. The next Wait that begins clears it, because the rank
+	// moves.
+	still     atomic.Bool
+	reporter  *reporter
+	goroutine string // that runs the program, as stacks number it; "": not known
+
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.
 	_        [64]byte

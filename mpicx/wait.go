@@ -38,6 +38,9 @@ var _ waiting.Keeper = (*keeper)(nil)
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	k.notInReduction("waits", "for an operation")
+	if k.proc.still.Load() {
+		k.proc.still.Store(false)
+	}
 	if k.mode == ledger.TakeToRepair {
 		k.proc.addWaiters(1)
 	}

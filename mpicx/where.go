@@ -1,11 +1,13 @@
 package mpicx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -15,18 +17,58 @@ import (
 // Diagnosis can group them. c is the rank's first communicator. The goroutine that receives a
 // question calls it.
 func (c *Comm) where() string {
+	p, idle := c.position()
+	return cmp.Or(idle, p.String())
+}
+
+// position returns where this rank is. It returns idle, a text, instead if the rank needs nothing
+// of any other.
+func (c *Comm) position() (p observe.Position, idle string) {
 	at := c.proc.stage.Load()
 	switch {
 	case c.proc.dead.Load():
-		return "dead" // with the black channel, where a death ends no process
+		return p, "dead" // with the black channel, where a death ends no process
 	case at >= stageEnded:
-		return "returned"
+		return p, "returned"
 	case at == stageParked:
-		return "a spare that is not needed so far"
+		return p, "a spare that is not needed so far"
 	}
-	p := observe.Position{Returned: at == stageReturned}
+	p.Returned = at == stageReturned
 	c.locate(&p)
-	return p.String()
+	return p, ""
+}
+
+// answer is where, as this rank answers a question. If the question is whether the job has stalled,
+// the answer of a rank that has moved lately, or whose process has told the stall, is Moves.
+func (c *Comm) answer(why diagnosis.Why) string {
+	if why != diagnosis.ByStall {
+		return c.where()
+	}
+	switch p, idle := c.position(); {
+	case idle != "":
+		return idle
+	case !p.Waits() || !c.proc.still.Load() || !c.proc.reporter.haveRested():
+		return diagnosis.Moves
+	default:
+		return p.String() + c.line()
+	}
+}
+
+// line returns the line of the program at which the rank's goroutine waits, with " at " before it,
+// or "".
+func (c *Comm) line() string {
+	if at := c.proc.reporter.lines.of(c.proc.goroutine); at != "" {
+		return " at " + at
+	}
+	return ""
+}
+
+// isStill says whether this rank needs nothing, or waits and has begun no Wait since the last look.
+func (c *Comm) isStill() bool {
+	// A Wait that begins after this is seen at the next look.
+	was := c.proc.still.Swap(true)
+	p, idle := c.position()
+	return idle != "" || was && p.Waits()
 }
 
 // locate adds the operations on c and on the communicators derived from it.
@@ -97,8 +139,10 @@ func (c *Comm) byName() []*Comm {
 // progress implements hook.Rank.Progress.
 func (c *Comm) progress() string {
 	called, _ := c.t.Called()
-	text := fmt.Sprintln(c.name, c.t.Epoch(), called)
-	c.t.EachPending(func(r *transport.Request) { text += fmt.Sprintf("%p ", r) })
+	var pending []string // in no order
+	c.t.EachPending(func(r *transport.Request) { pending = append(pending, fmt.Sprintf("%p", r)) })
+	slices.Sort(pending)
+	text := fmt.Sprintln(c.name, c.t.Epoch(), called, pending)
 	for _, d := range c.byName() {
 		text += d.progress()
 	}

@@ -27,6 +27,7 @@ var (
 	_ func() mpicx.Option                                                                    = mpicx.WithRuntimeTrace
 	_ func(*slog.Logger) mpicx.Option                                                        = mpicx.WithLogger
 	_ func(*mpicx.Comm, string)                                                              = (*mpicx.Comm).Mark
+	_ func() mpicx.Option                                                                    = mpicx.WithDeadlockError
 	_ func(mpicx.Detector) mpicx.Option                                                      = mpicx.WithDetector
 	_ mpicx.Detector                                                                         = mpicx.Ring{Period: time.Duration(0), Timeout: time.Duration(0)}
 	_ mpicx.Detector                                                                         = mpicx.Ping{Period: time.Duration(0), Timeout: time.Duration(0)}
@@ -46,6 +47,7 @@ var (
 	// A program that hangs.
 	_ func(*mpicx.Comm, context.Context) (*mpicx.Diagnosis, error) = (*mpicx.Comm).Diagnose
 	_                                                              = mpicx.Diagnosis{Groups: []mpicx.DiagnosisGroup{{Ranks: []int(nil), Doing: string("")}}, Dead: []int(nil), NoAnswer: []int(nil), Differs: int(0)}
+	_                                                              = mpicx.DeadlockError{Diagnosis: (*mpicx.Diagnosis)(nil)}
 	_ func(*mpicx.Diagnosis) string                                = (*mpicx.Diagnosis).String
 
 	_ = mpicx.Failure{Rank: int(0), Code: int(0), Message: string("")}
@@ -63,7 +65,7 @@ var (
 
 	// Errors are errors as they stand here: that is what errors.AsType asks for.
 	_ = []error{
-		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil),
+		(*mpicx.PropagatedError)(nil), (*mpicx.CommCorruptedError)(nil), (*mpicx.MPIError)(nil), (*mpicx.PanicError)(nil), (*mpicx.DeadlockError)(nil),
 		(*mpicx.ProcFailedError)(nil), mpicx.ErrRevoked, mpicx.ErrProcFailedPending, mpicx.ErrFenced, mpicx.ErrCancelled, future.Thrown{},
 	}
 

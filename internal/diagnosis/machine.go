@@ -17,8 +17,12 @@ const (
 	ByProgram Why = iota
 	BySignal
 	ByDeadline
+	ByStall
 	reasons
 )
+
+// Moves is the answer, to a question ByStall, of a rank that has moved lately.
+const Moves = "moves"
 
 // A Message is a question or, if Said is not nil, an answer.
 type Message struct {

@@ -54,6 +54,25 @@ func Report(ctx context.Context, out io.Writer, on os.Signal, find func(ctx cont
 // a machine that is busy with other work.
 func ahead(end time.Time) time.Duration { return min(time.Second, time.Until(end)/5) }
 
+// Every calls check once a period, until check returns false or the Reporter ends, and the context
+// with it.
+func (r *Reporter) Every(period time.Duration, check func(context.Context) (more bool)) {
+	r.printer.Go(func() {
+		ticks := time.NewTicker(period)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				if !check(r.running) {
+					return
+				}
+			case <-r.running.Done():
+				return
+			}
+		}
+	})
+}
+
 // End stops the Reporter. All ranks of this process have returned; err is their error or nil.
 func (r *Reporter) End(err error) {
 	r.last = err

@@ -11,7 +11,7 @@ import (
 // A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
-	say     func() string // what this rank is in; it must not block
+	say     func(Why) string // what this rank is in; it must not block
 	channel transport.Listener
 	asking  chan struct{} // holds a value while a goroutine asks
 
@@ -28,7 +28,7 @@ type heard struct {
 }
 
 // NewSide returns a messenger that uses m.
-func NewSide(m transport.Messenger, say func() string) *Side {
+func NewSide(m transport.Messenger, say func(Why) string) *Side {
 	return &Side{Messenger: m, say: say, asking: make(chan struct{}, 1), machine: NewMachine(m.Rank(), m.Size())}
 }
 
@@ -65,7 +65,7 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	case <-ctx.Done():
 		return nil, -1
 	}
-	text := s.say()
+	text := s.say(why)
 	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -131,7 +131,7 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	text := ""
 	if msg.Said == nil {
-		text = s.say()
+		text = s.say(msg.Why)
 	}
 	s.do(func() {
 		if msg.Said == nil {

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"io"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -26,6 +27,9 @@ type Settings struct {
 	Wrap func(transport.Comm) transport.Comm
 	// Diagnoses gets reports of a hang.
 	Diagnoses io.Writer
+	// Stall is how long no rank may move until that is reported; 0: 10 s, and never in a bubble of
+	// package testing/synctest; less: never.
+	Stall time.Duration
 	// Left is called at the end of Run, if none of its ranks has failed, with what the program of
 	// each rank of this process has left behind: futures that have failed, and messages. It may be
 	// nil.

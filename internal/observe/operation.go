@@ -130,6 +130,9 @@ type Position struct {
 	Last     []Operation // the last collective operation of each communicator
 }
 
+// Waits says whether the rank waits for what is pending.
+func (p *Position) Waits() bool { return p.Returned || len(p.Awaited) > 0 }
+
 // Add adds o to all, unless it is there.
 func Add(all *[]Operation, o Operation) {
 	if !slices.Contains(*all, o) {

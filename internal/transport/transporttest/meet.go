@@ -49,7 +49,7 @@ func (g *Gathering) Carry(parts []transport.Part, _ int) {
 	copy(g.Recv, all)
 }
 
-// For, Take and Finish are called where they do not.
+// For is called where they do not, as are Take and Finish.
 func (g *Gathering) For(int) []byte { return g.Send }
 
 // Take expects as many bytes as the rank itself has.
