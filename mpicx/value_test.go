@@ -57,7 +57,6 @@ func TestNilValues(t *testing.T) {
 			"SendValue of an inner":    func() future.Waiter { return mpicx.SendValue(c, &inner, 1, 1) },
 			"SendValue of an element":  func() future.Waiter { return mpicx.SendValue(c, []*pointed{{1}, nil}, 1, 1) },
 			"SendValue in a map":       func() future.Waiter { return mpicx.SendValue(c, map[int]*pointed{1: nil}, 1, 1) },
-			"SendValue of a function":  func() future.Waiter { return mpicx.SendValue(c, func() {}, 1, 1) },
 			"SendValue of a big float": func() future.Waiter { return mpicx.SendValue[*big.Float](c, nil, 1, 1) },
 			"AllgatherValue":           func() future.Waiter { return mpicx.AllgatherValue[*int](c, nil) },
 			"AllreduceValue":           func() future.Waiter { return mpicx.AllreduceValue(c, nil, first) },
@@ -189,28 +188,6 @@ func fold[T any](all []T, split int, f func(a, b T) T) T {
 		acc = f(acc, v)
 	}
 	return acc
-}
-
-// Wrong calls end with errors that say what was expected (F1).
-func TestBadValues(t *testing.T) {
-	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
-		first := func(a, _ func()) func() { return a }
-		add := func(a, b int) int { return a + b }
-		mpicx.Throw(refused(ctx,
-			refusal{mpicx.ReduceValue(c, 1, add, 1), "ReduceValue", mpicx.ClassRoot, "root 1"},
-			refusal{mpicx.ReduceValue(c, "", func(a, b string) string { return a }, -1), "ReduceValue", mpicx.ClassRoot, "root -1"},
-			refusal{mpicx.AllreduceValue(c, func() {}, first), "AllreduceValue", mpicx.ClassType, "func()"},
-			refusal{mpicx.ExscanValue(c, func() {}, first), "ExscanValue", mpicx.ClassType, "func()"},
-			refusal{mpicx.ScatterValue(c, []int{1, 2}, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 2 elements, expected 1"},
-			refusal{mpicx.ScatterValue[int](c, nil, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 0 elements"},
-			refusal{mpicx.ScatterValue(c, []int{1}, 3), "ScatterValue", mpicx.ClassRoot, "root 3"},
-			refusal{mpicx.ScatterValue(c, []func(){func() {}}, 0), "ScatterValue", mpicx.ClassType, "func()"},
-			refusal{mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum), "ReduceScatterBlock", mpicx.ClassBuffer, "send has 2 elements, expected 1"},
-			refusal{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
-			refusal{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
-		))
-		return exchange(ctx, c, 0)
-	})
 }
 
 // A value that only the receiver finds wrong ends in an error of all in a Try.

@@ -179,18 +179,3 @@ func TestMessagesThatDieWithTheirSender(t *testing.T) {
 		require.Equal(t, transport.ErrDied, sent[i].Err)
 	}
 }
-
-// After a death operations between the living work, except collective ones (H1).
-func TestWhatIsBegunAfterADeath(t *testing.T) {
-	ranks := NewMortal(3)
-	ranks[2].Die()
-	for tag, want := range map[int]error{7: nil, transport.CollectiveTag(1): &transport.DeadError{Rank: 2}} {
-		sent := start(ranks[0], ranks[0].Isend, transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}})
-		received := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1)})
-		for _, r := range []*request{sent, received} {
-			require.Equal(t, 1, r.ends, "tag %d", tag)
-			require.Equal(t, want, r.Err, "tag %d", tag)
-		}
-		require.False(t, ranks[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
-	}
-}
