@@ -36,15 +36,6 @@ func TestTryReturnsWhatAllHave(t *testing.T) {
 	})
 }
 
-// Thrown errors are taken back; a panic and a Goexit pass Try.
-func TestTryTakesThrownErrorsOnly(t *testing.T) {
-	mpicxtest.Run(t, 1, func(ctx context.Context, world *mpicx.Comm) error {
-		mpicx.Throw(propagated(world.Try(ctx, func(context.Context) error { mpicx.Throw(&placeError{0, 3}); return nil }), 103))
-		require.PanicsWithValue(t, "mine", func() { _ = world.Try(ctx, func(context.Context) error { panic("mine") }) })
-		return exchange(ctx, world, 0)
-	})
-}
-
 func TestInstance(t *testing.T) {
 	oneProcess(t)
 	ctx := t.Context()
