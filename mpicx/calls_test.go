@@ -5,8 +5,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	plans "github.com/mpicx/go-mpicx/internal/fault"
 	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
 )
 
 // A place is where ranks make calls: a communicator, and where it has neighbours, these.
@@ -155,4 +161,30 @@ func union(ctx context.Context, world *mpicx.Comm) (place, error) {
 	local, bridge, remoteLeader := beside(ctx, world, 1)
 	ic := mpicx.CreateIntercomm(local, 0, bridge, remoteLeader, 0).MustGet(ctx)
 	return place{Comm: ic.Union(), inter: ic}, nil
+}
+
+// Every collective operation that a fault plan may name is found by that name.
+func TestPlansFindCollectives(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	calls := map[string]callee{"Halo": exchanged}
+	for _, call := range slices.Backward(append(inGrids(2), inUnions(2)...)) {
+		name, _, _ := strings.Cut(call.text, "(")
+		calls[name] = call
+	}
+	for _, name := range plans.Collectives {
+		setUp, deaths := withHalo, 0
+		if name == "Merge" {
+			setUp = union
+		}
+		for k := 1; k <= 3; k++ {
+			deaths += len(mpicxtest.RunFaults(t, 2, fmt.Sprintf("kill 1 in %s step %d call 2", name, k), func(ctx context.Context, world *mpicx.Comm) error {
+				world.SetErrhandler(mpicx.ErrorsReturn)
+				p, err := setUp(ctx, world)
+				_ = calls[name].begin(p).Wait(ctx)
+				_ = calls[name].begin(p).Wait(ctx) // the survivor's may fail
+				return err
+			}))
+		}
+		require.NotZero(t, deaths, name)
+	}
 }

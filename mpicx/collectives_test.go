@@ -323,6 +323,7 @@ func TestBadCollectives(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
 		b := func(n int) []int { return make([]int, n) }
 		add := func(a, b int) int { return a + b }
+		noFunc := func(a, _ func()) func() { return a }
 		mpicx.Throw(refused(ctx,
 			refusal{mpicx.Bcast(c, b(1), 1), "Bcast", mpicx.ClassRoot, "root 1 of world, expected 0 to 0"},
 			refusal{mpicx.Bcast(c, b(1), -1), "Bcast", mpicx.ClassRoot, "root -1"},
@@ -358,6 +359,17 @@ func TestBadCollectives(t *testing.T) {
 			refusal{mpicx.BcastValue(c, func() {}, 0), "BcastValue", mpicx.ClassType, "func()"},
 			refusal{mpicx.GatherValue(c, make(chan int), 0), "GatherValue", mpicx.ClassType, "chan int"},
 			refusal{mpicx.AllgatherValue(c, func() {}), "AllgatherValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ReduceValue(c, 1, add, 1), "ReduceValue", mpicx.ClassRoot, "root 1"},
+			refusal{mpicx.ReduceValue(c, "", func(a, b string) string { return a }, -1), "ReduceValue", mpicx.ClassRoot, "root -1"},
+			refusal{mpicx.AllreduceValue(c, func() {}, noFunc), "AllreduceValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ExscanValue(c, func() {}, noFunc), "ExscanValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ScatterValue(c, []int{1, 2}, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 2 elements, expected 1"},
+			refusal{mpicx.ScatterValue[int](c, nil, 0), "ScatterValue", mpicx.ClassBuffer, "vs has 0 elements"},
+			refusal{mpicx.ScatterValue(c, []int{1}, 3), "ScatterValue", mpicx.ClassRoot, "root 3"},
+			refusal{mpicx.ScatterValue(c, []func(){func() {}}, 0), "ScatterValue", mpicx.ClassType, "func()"},
+			refusal{mpicx.ReduceScatterBlock(c, []int{1, 2}, []int{0}, mpicx.Sum), "ReduceScatterBlock", mpicx.ClassBuffer, "send has 2 elements, expected 1"},
+			refusal{mpicx.ReduceScatterBlock(c, []float64{1}, []float64{0}, mpicx.BAnd), "ReduceScatterBlock", mpicx.ClassOp, "BAnd is not defined on float64"},
+			refusal{mpicx.ReduceScatterBlockFunc(c, []string{""}, []string{""}, func(a, b string) string { return a }), "ReduceScatterBlockFunc", mpicx.ClassType, "string"},
 		))
 		return exchange(ctx, c, 0)
 	})

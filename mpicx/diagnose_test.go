@@ -233,27 +233,6 @@ func TestDiagnoseOfWhatIsBroken(t *testing.T) {
 	})
 }
 
-// A wrong call is an error.
-func TestDiagnoseRefused(t *testing.T) {
-	var none, closed *mpicx.Comm
-	_, err := none.Diagnose(t.Context())
-	require.EqualError(t, err, "mpicx: Diagnose: nil communicator (Split returns it for Undefined)")
-	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
-		_, err := world.Diagnose(nil) //nolint:staticcheck // this is what is tested
-		require.ErrorContains(t, err, "Diagnose: nil context")
-		dup := world.Dup().MustGet(ctx)
-		mpicx.Throw(dup.Close(ctx))
-		_, err = dup.Diagnose(ctx)
-		require.ErrorContains(t, err, "world.dup1 is closed")
-		if world.Rank() == 0 {
-			closed = world
-		}
-		return nil
-	})
-	_, err = closed.Diagnose(t.Context())
-	require.Error(t, err)
-}
-
 // answered returns the number of ranks that have answered.
 func answered(d *mpicx.Diagnosis) (n int) {
 	for _, g := range d.Groups {

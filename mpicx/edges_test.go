@@ -80,8 +80,9 @@ func scopesSay(ctx context.Context, c *mpicx.Comm, what string) error {
 
 // allSay checks that all else that is done with c does.
 func allSay(ctx context.Context, c *mpicx.Comm, what string) error {
+	_, diagnosed := c.Diagnose(ctx)
 	for op, err := range map[string]error{
-		"Signal": c.Signal(ctx, errors.New("some")), "Err": c.Err(),
+		"Signal": c.Signal(ctx, errors.New("some")), "Err": c.Err(), "Diagnose": diagnosed,
 		"Agree": c.Agree(1).Wait(ctx), "Shrink": c.Shrink().Wait(ctx), "Close": c.Close(ctx),
 	} {
 		mpicx.Throw(isMPIError(err, op, mpicx.ClassComm, what))

@@ -235,9 +235,7 @@ func TestOneFault(t *testing.T) {
 // TestOneDeath has one of four ranks die, at each place. In a job of mpirun's each
 // subtest needs its own.
 func TestOneDeath(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel sees nobody die")
-	}
+	mpicxtest.NeedsULFM(t)
 	for r, p := range product(indices(4), indices(places)) {
 		t.Run(fmt.Sprintf("rank%dplace%d", r, p), func(t *testing.T) { play(t, oneFault(4, r, p, dieFault)) })
 	}

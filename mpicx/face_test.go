@@ -115,7 +115,9 @@ func TestNilArguments(t *testing.T) {
 	var none context.Context
 	called := func(context.Context) error { return errors.New("called") }
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		_, diagnosed := world.Diagnose(none)
 		for op, err := range map[string]error{
+			"Diagnose":    diagnosed,
 			"Signal":      world.Signal(none, errors.New("some")),
 			"SignalError": world.SignalError(none, 1),
 			"Try":         world.Try(none, called),

@@ -84,9 +84,7 @@ func TestCorruptedFamilies(t *testing.T) {
 // joined the parent's round, and then the child has an error. The operation ends with that
 // error before the parent's round is over, which may need more errors of the child (P8).
 func TestD2CreationEndsBeforeTheParentsRound(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("Dup waits for nobody")
-	}
+	mpicxtest.NeedsULFM(t)
 	fakeTime(t)
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		child := world.Split(world.Rank()%2, 0).MustGet(ctx)

@@ -53,7 +53,7 @@ func TestPanicGoesOn(t *testing.T) {
 	for name, fn := range map[string]program{
 		"Run": grouped, "Guard": in((*mpicx.Comm).Guard, grouped), "Try": in((*mpicx.Comm).Try, grouped),
 		"TryAll": in((*mpicx.Comm).TryAll, grouped), "thrown": in((*mpicx.Comm).Try, thrown),
-		"no goroutine, Run": alone, "no goroutine, Guard": in((*mpicx.Comm).Guard, alone),
+		"no goroutine, Run": alone, "no goroutine, Guard": in((*mpicx.Comm).Guard, alone), "no goroutine, Try": in((*mpicx.Comm).Try, alone),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var corruptions atomic.Int32

@@ -176,49 +176,36 @@ func TestSumsAreReproducible(t *testing.T) {
 	}
 }
 
-// A panic in a user's reduction comes out of Wait at its rank, with its stack.
-func TestPanicInReduction(t *testing.T) {
-	mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
-		panics := func(a, b int) int {
-			if a == 2 { // ranks 2 and 3 are combined at rank 2
+// A panic in a user's reduction comes out of Wait at its rank, with its stack. A Goexit in one ends
+// its operation, and no peer that happens to run it. Either may be on a goroutine that is bound to
+// a thread.
+func TestReductionThatUnwinds(t *testing.T) {
+	for panics, bound := range product([]bool{false, true}, []bool{false, true}) {
+		unwind := func(a, b int) int {
+			if a == 2 && panics { // ranks 2 and 3 are combined at rank 2
 				panic("bad numbers")
+			} else if a == 2 {
+				runtime.Goexit()
 			}
 			return a + b
 		}
-		err := c.TryAll(ctx, func(ctx context.Context) (err error) {
-			defer func() {
-				p, is := recover().(*future.Panicked)
-				require.Equal(t, c.Rank() == 2, is)
-				if is {
-					require.Equal(t, "bad numbers", p.Value)
-					require.Contains(t, string(p.Stack), "TestPanicInReduction")
-					err = errors.New("a reduction panicked")
-				}
-			}()
-			return mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, panics, 0).Wait(ctx)
-		})
-		return first(propagated(err, 0), exchange(ctx, c, 0))
-	})
-}
-
-// A Goexit in one ends its operation, and no peer that happens to run it, also if that is bound to
-// a thread.
-func TestGoexitInReduction(t *testing.T) {
-	for _, bound := range []bool{false, true} {
 		mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
 			if bound {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 			}
-			ends := func(a, b int) int {
-				if a == 2 {
-					runtime.Goexit()
-				}
-				return a + b
-			}
-			err := c.TryAll(ctx, func(ctx context.Context) error {
-				err := mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, ends, 0).Wait(ctx)
-				require.Equal(t, c.Rank() == 2, errors.Is(err, mpicx.ErrGoexit), "%v", err)
+			err := c.TryAll(ctx, func(ctx context.Context) (err error) {
+				defer func() {
+					p, is := recover().(*future.Panicked)
+					require.Equal(t, panics && c.Rank() == 2, is)
+					if is {
+						require.Equal(t, "bad numbers", p.Value)
+						require.Contains(t, string(p.Stack), "TestReductionThatUnwinds")
+						err = errors.New("a reduction panicked")
+					}
+				}()
+				err = mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, unwind, 0).Wait(ctx)
+				require.Equal(t, !panics && c.Rank() == 2, errors.Is(err, mpicx.ErrGoexit), "%v", err)
 				return err
 			})
 			return first(propagated(err, 0), exchange(ctx, c, 0))

@@ -62,22 +62,6 @@ func TestH1Involved(t *testing.T) {
 	})
 }
 
-// Nobody is told who does not need to know: without an operation that involves the
-// dead, ErrorsPropagate tells nobody either.
-func TestH1NobodyIsTold(t *testing.T) {
-	propagating(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		if world.Rank() == 1 {
-			mpicxtest.Die(world)
-		}
-		peer := 2 - world.Rank()
-		send := mpicx.Send(world, []int{7}, peer, 0)
-		got := []int{0}
-		mpicx.Recv(world, got, peer, 0).MustWait(ctx)
-		require.Equal(t, 7, got[0])
-		return first(send.Wait(ctx), world.Err())
-	})
-}
-
 // A message that was there before its sender died is received; one that a receive
 // had matched even more so. The sender dies when the receiver has seen the last of them:
 // a fabric may still have had to send one that is only on its way.

@@ -20,9 +20,7 @@ import (
 // processes die in it; a test elsewhere begins with oneProcess.
 func mortal(t *testing.T, ranks int, fn func(ctx context.Context, world *mpicx.Comm) error) {
 	t.Helper()
-	if mpicx.Backend != "ulfm" {
-		t.Skip("the black channel cannot see a process die")
-	}
+	mpicxtest.NeedsULFM(t)
 	mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		return fn(ctx, world)

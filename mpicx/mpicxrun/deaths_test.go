@@ -167,25 +167,17 @@ func TestSignals(t *testing.T) {
 	}
 	j.ends(t, 0)
 	require.Equal(t, 3, strings.Count(j.out.String(), "interrupt"))
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
-		if signal.Ignored(s) { // nohup runs this test, and mpicxrun ignores it too
-			continue
-		}
-		j := start(t, "forever", "-n", "2")
-		j.pids(t, 2)
-		j.send(t, s)
-		j.ends(t, 128+int(s))
-	}
 }
 
 // A signal that asks the job to end, and has ended a process, is the job's status, even if another
 // process has learned of that death before the signal came to it, and has returned.
 func TestInterrupted(t *testing.T) {
-	t.Setenv("TEST_BACKEND", "ulfm")
-	for _, status := range []string{"0", "1"} {
+	for _, how := range []string{"ulfm 0", "ulfm 1", "blackchannel"} {
+		backend, status, _ := strings.Cut(how, " ")
+		t.Setenv("TEST_BACKEND", backend)
 		t.Setenv("TEST_STATUS", status)
-		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
-			if signal.Ignored(s) {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM} {
+			if signal.Ignored(s) { // nohup runs this test, and mpicxrun ignores it too
 				continue
 			}
 			j := start(t, "forever", "-n", "3")

@@ -62,15 +62,7 @@ func anySource(ctx context.Context, comm *mpicx.Comm) {
 
 // caught returns the error that a function throws.
 func caught(fn func()) (err error) {
-	defer func() {
-		switch thrown := recover().(type) {
-		case nil:
-		case future.Thrown:
-			err = thrown.Err
-		default:
-			panic(thrown)
-		}
-	}()
+	defer future.Catch(&err)
 	fn()
 	return nil
 }

@@ -135,9 +135,7 @@ func TestIntercommWaysOfThePaper(t *testing.T) {
 // If a whole group fails and no rank dies, the other group waits forever in the barrier of both.
 // No rank can tell it, because the failed group does not have the communicator of the barrier.
 func TestIntercommHalfMade(t *testing.T) {
-	if mpicx.Backend != "ulfm" {
-		t.Skip("nothing can be revoked")
-	}
+	mpicxtest.NeedsULFM(t)
 	for name, w := range map[string]way{"barriers": byBarriers, "ours": ours} {
 		t.Run(name, func(t *testing.T) {
 			var stuck [5]bool

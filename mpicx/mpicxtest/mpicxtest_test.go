@@ -260,7 +260,7 @@ func TestOtherTB(t *testing.T) {
 	require.Equal(t, []bool{true, true, true}, called)
 }
 
-// The death of a rank disturbs no rank that does not need it.
+// H1: the death of a rank disturbs no rank that does not need it, and nobody else is told.
 func TestDie(t *testing.T) {
 	mpicxtest.Run(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 		switch world.Rank() {
@@ -269,6 +269,6 @@ func TestDie(t *testing.T) {
 		case 1:
 			mpicxtest.Die(world)
 		}
-		return mpicx.Recv(world, []int{0}, 0, 1).Wait(ctx)
+		return errors.Join(mpicx.Recv(world, []int{0}, 0, 1).Wait(ctx), world.Err())
 	})
 }

@@ -244,9 +244,7 @@ func TestOriginAndLog(t *testing.T) {
 }
 
 func TestRevoke(t *testing.T) {
-	if !ulfm {
-		t.Skip("the black channel can't revoke")
-	}
+	mpicxtest.NeedsULFM(t)
 	const n = 3
 	var rs records
 	mpicxtest.Run(t, n, rs.run(func(ctx context.Context, a *recovery.Attempt) error {
@@ -265,9 +263,7 @@ func TestRevoke(t *testing.T) {
 
 // Run can be called again on what the one before ended with, where it begins anew.
 func TestSecondRun(t *testing.T) {
-	if !ulfm {
-		t.Skip("the black channel can't replace")
-	}
+	mpicxtest.NeedsULFM(t)
 	const n = 3
 	mpicxtest.RunWith(t, n, func(ctx context.Context, world *mpicx.Comm) error {
 		var comm *mpicx.Comm

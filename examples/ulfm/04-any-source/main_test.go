@@ -40,25 +40,17 @@ func TestFarm(t *testing.T) {
 	}
 }
 
-// If one worker dies at any time, the others do its work.
-func TestAnyWorker(t *testing.T) {
-	mpicxtest.NeedsULFM(t)
-	for size := 3; size <= 5; size++ {
-		for victim := 1; victim < size; victim++ {
-			for step := 1; step <= tasks; step++ {
-				require.Contains(t, run(t, size, lesson.Faults{{Rank: victim, Step: step}}), "the sum of all squares is 506")
-			}
-		}
-	}
-}
-
-// If the manager dies, the workers end as well.
-func TestManager(t *testing.T) {
+// If one worker dies at any time, the others do its work. If the manager dies, the workers end as
+// well.
+func TestAnybody(t *testing.T) {
 	mpicxtest.NeedsULFM(t)
 	for size := 2; size <= 5; size++ {
 		for step := 1; step <= tasks; step++ {
 			said := run(t, size, lesson.Faults{{Rank: manager, Step: step}})
 			require.Equal(t, size-1, strings.Count(said, "the manager is dead"), said)
+			for victim := 1; victim < size && size > 2; victim++ {
+				require.Contains(t, run(t, size, lesson.Faults{{Rank: victim, Step: step}}), "the sum of all squares is 506")
+			}
 		}
 	}
 }

@@ -16,58 +16,6 @@ func await(c *Comm, requests ...*request) {
 	c.Look()
 }
 
-// A receive from AnySource that a rank waits for ends only when the last of the others has left.
-func TestReceiveFromAnybodyWhenAllHaveReturned(t *testing.T) {
-	const n = 4
-	for _, awaitFirst := range []bool{true, false} {
-		ranks := New(n)
-		r := recv(ranks[0], transport.AnySource, nil)
-		probe := start(ranks[0], ranks[0].Probe, transport.Request{Peer: transport.AnySource, Tag: 7})
-		other := recv(ranks[0], transport.AnySource, nil)
-		if awaitFirst {
-			await(ranks[0], r, probe)
-		}
-		for _, c := range ranks[1:] {
-			require.Zero(t, r.ends)
-			c.Leave(c.rank == 2)
-		}
-		if !awaitFirst {
-			require.Zero(t, r.ends, "the rank may yet send to itself")
-			await(ranks[0], r, probe)
-		}
-		for _, q := range []*request{r, probe} {
-			require.Equal(t, 1, q.ends)
-			require.False(t, q.locked)
-			require.Equal(t, &transport.LeftError{Rank: transport.AnySource}, q.Err)
-		}
-		require.Zero(t, other.ends, "nobody waits for it")
-		require.True(t, ranks[0].Cancel(&other.Request))
-		isIdle(t, ranks[0])
-	}
-}
-
-// A rank receives from all, including itself, although the others have sent and left before the
-// receives are posted.
-func TestReceivesWhatThoseWhoHaveReturnedSent(t *testing.T) {
-	const n = 5
-	ranks := New(n)
-	for _, c := range ranks[1:] {
-		require.True(t, c.TrySend(0, 1, 0, 0, nil))
-		c.Leave(false)
-	}
-	var received []*request
-	for range n {
-		received = append(received, recv(ranks[0], transport.AnySource, nil))
-	}
-	require.True(t, ranks[0].TrySend(0, 1, 0, 0, nil))
-	await(ranks[0], received...)
-	for i, r := range received {
-		require.Equal(t, 1, r.ends)
-		require.NoError(t, r.Err)
-		require.Equal(t, (i+1)%n, r.Status.Source)
-	}
-}
-
 // operations are what rank 0 of 3 may have under way, and what rank 1 has to do with it.
 var operations = []struct {
 	name  string
@@ -172,35 +120,6 @@ func TestReturnedInOtherCommunicators(t *testing.T) {
 	require.Zero(t, r.ends)
 }
 
-// If processes are mortal, one of the ranks that have returned expires for a receive from any
-// of them, and the next one for the next receive.
-func TestReceiveFromAnybodyKillsOneWhoHasReturned(t *testing.T) {
-	ranks := NewMortal(3)
-	told := make(chan int, 10)
-	ranks[0].Listen(mourner(func(rank int) { told <- rank }))
-	r := recv(ranks[0], transport.AnySource, nil)
-	ranks[1].Leave(false)
-	ranks[2].Leave(false)
-	require.Empty(t, told)
-	for victim := 1; victim <= 2; victim++ {
-		await(ranks[0], r)
-		require.Len(t, told, 1)
-		require.Equal(t, victim, <-told)
-	}
-	await(ranks[0], r)
-	require.Zero(t, r.ends, "the program has not acknowledged that")
-	r.acknowledged = true
-	unawaited, named := recv(ranks[0], transport.AnySource, nil), recv(ranks[0], 0, nil)
-	unawaited.acknowledged = true
-	await(ranks[0], named)
-	require.Zero(t, unawaited.ends)
-	require.Zero(t, named.ends)
-	require.Equal(t, 1, r.ends)
-	require.Equal(t, &transport.DeadError{Rank: transport.AnySource}, r.Err)
-	await(ranks[0], unawaited)
-	require.Equal(t, 1, unawaited.ends)
-}
-
 // A rank that lives may still send, and a rank that has never had a peer has lost none.
 func TestReceiveFromAnybodyWhileOneLives(t *testing.T) {
 	ranks, alone := NewMortal(3), NewMortal(1)[0]
@@ -258,20 +177,5 @@ func TestMessagesThatDieWithTheirSender(t *testing.T) {
 		require.Equal(t, byte(9), kept[i].Buf[0])
 		require.Equal(t, &transport.DeadError{Rank: 1}, lost[i].Err)
 		require.Equal(t, transport.ErrDied, sent[i].Err)
-	}
-}
-
-// After a death operations between the living work, except collective ones (H1).
-func TestWhatIsBegunAfterADeath(t *testing.T) {
-	ranks := NewMortal(3)
-	ranks[2].Die()
-	for tag, want := range map[int]error{7: nil, transport.CollectiveTag(1): &transport.DeadError{Rank: 2}} {
-		sent := start(ranks[0], ranks[0].Isend, transport.Request{Peer: 1, Tag: tag, Buf: []byte{1}})
-		received := start(ranks[1], ranks[1].Irecv, transport.Request{Peer: 0, Tag: tag, Buf: make([]byte, 1)})
-		for _, r := range []*request{sent, received} {
-			require.Equal(t, 1, r.ends, "tag %d", tag)
-			require.Equal(t, want, r.Err, "tag %d", tag)
-		}
-		require.False(t, ranks[0].TrySend(1, tag, 0, 0, []byte{1}), "Isend says why")
 	}
 }

@@ -117,16 +117,6 @@ func TestMeetWhoHasReturned(t *testing.T) {
 	}
 }
 
-// All that wait, and those who come later, learn of a death (H1).
-func TestMeetTheDead(t *testing.T) {
-	ranks := NewMortal(3)
-	waits, own := meet(ranks[0], transport.Together, 0, signature.Barrier), meet(ranks[2], transport.Together, 0, signature.Barrier)
-	ranks[2].Die()
-	dead := &transport.DeadError{Rank: 2}
-	later := meet(ranks[1], transport.Together, 0, signature.Barrier)
-	require.Equal(t, []any{dead, 1, dead, 1, transport.ErrDied, 1}, []any{waits.Err, waits.ends, later.Err, later.ends, own.Err, own.ends})
-}
-
 // What a rank had begun before it returned is carried out without it; a communicator that is made
 // after that never has its calls.
 func TestMeetAfterItHasReturned(t *testing.T) {

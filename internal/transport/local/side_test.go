@@ -153,34 +153,6 @@ func TestTakeGetsTheSendersArray(t *testing.T) {
 	}
 }
 
-// A request that has been cancelled, or that an error has ended, is not cancelled again.
-func TestCancelOfWhatHasEnded(t *testing.T) {
-	cause := errors.New("an error")
-	for _, o := range operations {
-		for want, end := range map[error]func(c *Comm, r *request){
-			transport.ErrCancelled: func(c *Comm, r *request) { require.True(t, c.Cancel(&r.Request), o.name) },
-			cause:                  func(c *Comm, _ *request) { c.Advance(0, cause) },
-		} {
-			ranks := New(3)
-			r := o.start(ranks[0])
-			end(ranks[0], r)
-			require.False(t, ranks[0].Cancel(&r.Request), o.name)
-			require.Equal(t, 1, r.ends, o.name)
-			require.False(t, r.locked, o.name)
-			require.Equal(t, want, r.Err, o.name)
-			isIdle(t, ranks[0])
-		}
-	}
-}
-
-// An error drops the messages that were sent before it.
-func TestAdvanceDropsMessages(t *testing.T) {
-	ranks := New(2)
-	send(ranks[0], 1, nil, 0)
-	ranks[1].Advance(0, errors.New("an error"))
-	isIdle(t, ranks[1])
-}
-
 // TrySend sends a long message if a receive waits for it: behind a Probe, but not behind an Mprobe.
 func TestTrySendLooksBehindProbes(t *testing.T) {
 	ranks := New(2)
