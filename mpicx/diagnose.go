@@ -154,16 +154,11 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 type reporter struct {
 	*diagnosis.Reporter
 	out   io.Writer
-	stall time.Duration // how long no rank may move; 0: any time
-	fails bool          // WithDeadlockError
+	stall *stall
+	fails bool // WithDeadlockError
 
 	mu    sync.Mutex
-	roots []*Comm   // the first communicators of the ranks of this process
-	since time.Time // no rank of this process has moved since
-	next  time.Time // when to ask whether the others have; zero: they are not to be asked
-	told  int       // how many stalls this process has printed
-
-	lines lines
+	roots []*Comm // the first communicators of the ranks of this process
 }
 
 const (
@@ -179,19 +174,17 @@ const (
 // reported: the bubble itself finds that all goroutines wait, unless one waits for a timer, as the
 // reporter would.
 func report(ctx context.Context, o *options) *reporter {
-	r := &reporter{out: o.set.Diagnoses, stall: max(0, o.set.Stall), fails: o.deadlockError}
-	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
+	after := max(0, o.set.Stall)
 	if o.set.Stall == 0 && !time.Now().Before(start) {
-		r.stall = stallTime
+		after = stallTime
 	}
-	if r.stall > 0 {
-		r.Every(r.tick(), r.check)
+	r := &reporter{out: o.set.Diagnoses, stall: &stall{after: after}, fails: o.deadlockError}
+	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
+	if after > 0 {
+		r.Every(r.stall.tick(), r.check)
 	}
 	return r
 }
-
-// tick is how often the ranks are looked at.
-func (r *reporter) tick() time.Duration { return r.stall / 20 }
 
 // add adds a rank of this process, given its first communicator, on the goroutine that will run its
 // program.
@@ -199,20 +192,16 @@ func (r *reporter) add(root *Comm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.roots = append(r.roots, root)
-	root.proc.reporter = r
-	if r.stall > 0 && len(r.roots) <= manyGoroutines {
+	root.proc.stall = r.stall
+	if r.stall.after > 0 && len(r.roots) <= manyGoroutines {
 		root.proc.goroutine = thisGoroutine()
 	}
 }
 
-// A rank moves when one of its goroutines begins to wait, and as long as none waits. A job stalls
-// when no rank has moved for a while: all wait, and it seems that they wait for each other. Each
-// process looks at its ranks once a tick, and asks the others when its own have not moved.
-
 // check tells a stall: it prints what the ranks wait for, and with WithDeadlockError raises an
 // error. It returns false if it is not to be called any more.
 func (r *reporter) check(ctx context.Context) (more bool) {
-	if !r.haveStalled() {
+	if !r.stall.isDue(r.haveMoved()) {
 		return true
 	}
 	c := r.asker()
@@ -221,7 +210,7 @@ func (r *reporter) check(ctx context.Context) (more bool) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	said, ok := c.side.AskOnce(ctx, diagnosis.ByStall, r.tick(), c.proc.await)
+	said, ok := c.side.AskOnce(ctx, diagnosis.ByStall, r.stall.tick(), c.proc.await)
 	if !ok {
 		return true
 	}
@@ -229,51 +218,33 @@ func (r *reporter) check(ctx context.Context) (more bool) {
 	if len(d.NoAnswer) > 0 || slices.ContainsFunc(d.Groups, func(g DiagnosisGroup) bool { return g.Doing == diagnosis.Moves }) {
 		return true
 	}
-	r.mu.Lock()
-	r.next = time.Time{}
-	r.told++
-	told := r.told
-	r.mu.Unlock()
+	told := r.stall.tell()
 	if told <= mostTold {
-		fmt.Fprintf(r.out, "mpicx: all ranks of %s wait, and none has moved for %g s:\n  %s\n", c.name, r.stall.Seconds(), strings.Join(d.lines(), "\n  "))
+		fmt.Fprintf(r.out, "mpicx: all ranks of %s wait, and none has moved for %g s:\n  %s\n", c.name, r.stall.after.Seconds(), strings.Join(d.lines(), "\n  "))
 	}
 	if r.fails {
-		c.raiseAside(&DeadlockError{d, r.stall})
+		c.raiseAside(&DeadlockError{d, r.stall.after})
 	}
 	return r.fails || told < mostTold
 }
 
-// haveStalled says whether it is time to ask the ranks of other processes, because those of this
-// one have not moved for r.stall. It asks again after twice that time, and so on.
-func (r *reporter) haveStalled() bool {
+// haveMoved says whether a rank of this process has moved since the last look. The next look begins
+// with this rank, and ends there if it moves again. So a job that works costs little, however many
+// ranks it has. Otherwise all are looked at, because a look is what shows a later one that a rank
+// has not moved.
+func (r *reporter) haveMoved() (moved bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
 	for i, c := range r.roots {
-		if !c.isStill() {
-			r.since, r.next = now, now.Add(r.stall)
-			// The next look begins with this rank, and ends there if it moves again. So a job
-			// that works costs little, however many ranks it has. Otherwise all are looked at, so
-			// that all have been looked at before.
-			r.roots[0], r.roots[i] = c, r.roots[0]
-			if i == 0 {
-				return false
-			}
+		if c.isStill() {
+			continue
 		}
+		if i == 0 {
+			return true
+		}
+		r.roots[0], r.roots[i], moved = c, r.roots[0], true
 	}
-	due := !r.next.IsZero() && !now.Before(r.next)
-	if due {
-		r.next = now.Add(now.Sub(r.since))
-	}
-	return due
-}
-
-// haveRested says whether the ranks of this process have not moved for nearly r.stall, and this
-// process has not told so.
-func (r *reporter) haveRested() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.next.IsZero() && time.Since(r.since) >= r.stall-3*r.tick()
+	return moved
 }
 
 // A DeadlockError says that all ranks wait, and that none has moved for a while: see

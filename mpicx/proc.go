@@ -53,7 +53,7 @@ type proc struct {
 	// still is set by a look of the reporter. The next Wait that begins clears it, because the rank
 	// moves.
 	still     atomic.Bool
-	reporter  *reporter
+	stall     *stall // of the process
 	goroutine string // that runs the program, as stacks number it; "": not known
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers

@@ -9,9 +9,58 @@ import (
 	"time"
 )
 
-// lines are the lines of the program at which goroutines are. They are looked up at most once a
+// A stall says since when no rank of this process has moved. A rank moves when one of its goroutines
+// begins to wait, and as long as none waits. The job stalls when no rank has moved for a while: all
+// wait, and it seems that they wait for each other.
+type stall struct {
+	after time.Duration // how long no rank may move; 0: any time
+
+	mu    sync.Mutex
+	since time.Time // no rank of this process has moved since
+	next  time.Time // when to ask whether the others have; zero: they are not to be asked
+	told  int       // how many stalls this process has told
+
+	sources sources
+}
+
+// tick is how often the ranks are looked at.
+func (s *stall) tick() time.Duration { return s.after / 20 }
+
+// isDue notes whether a rank of this process has moved since the last look, and says whether it is
+// time to ask the others, because none has for a while. The next time is after twice that while.
+func (s *stall) isDue(moved bool) (due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if moved {
+		s.since, s.next = now, now.Add(s.after)
+	}
+	if due = !s.next.IsZero() && !now.Before(s.next); due {
+		s.next = now.Add(now.Sub(s.since))
+	}
+	return due
+}
+
+// isNear says whether the ranks of this process have not moved for nearly long enough, and it has
+// not told so.
+func (s *stall) isNear() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.next.IsZero() && time.Since(s.since) >= s.after-3*s.tick()
+}
+
+// tell notes that this process tells the stall, and returns how many it has told.
+func (s *stall) tell() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = time.Time{}
+	s.told++
+	return s.told
+}
+
+// sources are the lines of the program at which goroutines are. They are looked up at most once a
 // second, and not if there are many goroutines, because all stop meanwhile.
-type lines struct {
+type sources struct {
 	mu  sync.Mutex
 	at  time.Time
 	all map[string]string // by goroutine
@@ -22,7 +71,7 @@ const manyGoroutines = 1000
 // waitsIn are the packages in which a program waits, but which it does not consist of.
 var waitsIn = []string{ownPackage, builtOnIt, "github.com/mpicx/go-mpicx/future.", "github.com/mpicx/go-mpicx/internal/", "internal/", "runtime.", "sync.", "time."}
 
-func (l *lines) of(goroutine string) string {
+func (l *sources) of(goroutine string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if runtime.NumGoroutine() <= manyGoroutines && (l.all == nil || time.Since(l.at) > time.Second) {

@@ -47,7 +47,7 @@ func (c *Comm) answer(why diagnosis.Why) string {
 	switch p, idle := c.position(); {
 	case idle != "":
 		return idle
-	case !p.Waits() || !c.proc.still.Load() || !c.proc.reporter.haveRested():
+	case !p.Waits() || !c.proc.still.Load() || !c.proc.stall.isNear():
 		return diagnosis.Moves
 	default:
 		return p.String() + c.line()
@@ -57,7 +57,7 @@ func (c *Comm) answer(why diagnosis.Why) string {
 // line returns the line of the program at which the rank's goroutine waits, with " at " before it,
 // or "".
 func (c *Comm) line() string {
-	if at := c.proc.reporter.lines.of(c.proc.goroutine); at != "" {
+	if at := c.proc.stall.sources.of(c.proc.goroutine); at != "" {
 		return " at " + at
 	}
 	return ""
