@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A stall says since when no rank of this process has moved. A rank moves when one of its goroutines
+// A stall says since when no rank of this process has moved. A rank moves when a goroutine of it
 // begins to wait, and as long as none waits. The job stalls when no rank has moved for a while: all
 // wait, and it seems that they wait for each other.
 type stall struct {
