@@ -127,7 +127,8 @@ func (c *comm) show(r *transport.Request, all bool) {
 	}
 }
 
-// lookForPart takes the part of a rank if it is the next packet in its ring.
+// lookForPart takes the part of a rank if it is the next packet in its ring. It compares the packet
+// as direct does: a function for both makes short calls 4 % slower.
 func (c *comm) lookForPart(r *transport.Request, from int) {
 	e, process := c.e, c.process(from)
 	in := e.from[process]
