@@ -14,6 +14,7 @@ import "github.com/mpicx/go-mpicx/internal/transport"
 // flows are those of the operations that a board can carry out.
 var flows = [operations]transport.Flow{
 	bcast: transport.FromRoot, scatter: transport.FromRoot, gather: transport.ToRoot, reduce: transport.ToRoot,
+	scan: transport.Onward,
 }
 
 // onBoard prepares a Call for a board.
@@ -91,6 +92,23 @@ func (a *Call) Carry(parts []transport.Part, rank int) {
 			}
 		}
 		giveBack(borrowed)
+	case scan:
+		n := len(parts[0].Send)
+		borrowed := borrow(2 * n)
+		sum, next := borrowed[:n], borrowed[n:2*n]
+		copy(sum, parts[0].Send)
+		if !a.exclusive {
+			place(parts[0].Recv, sum)
+		}
+		for _, p := range parts[1:] {
+			a.Op(next, sum, p.Send) // before Recv changes, which may be Send
+			if sum, next = next, sum; a.exclusive {
+				copy(p.Recv, next)
+			} else {
+				copy(p.Recv, sum)
+			}
+		}
+		giveBack(borrowed)
 	}
 }
 
@@ -101,7 +119,9 @@ func gatherParts(recv []byte, parts []transport.Part) {
 }
 
 // combines says whether the operation is a reduction.
-func (a *Call) combines() bool { return a.op == reduce || a.op == allreduce || a.op == reduceScatter }
+func (a *Call) combines() bool {
+	return a.op == reduce || a.op == allreduce || a.op == reduceScatter || a.op == scan
+}
 
 // needs returns how many bytes a rank that meets n-1 others needs of each.
 func (a *Call) needs(n int) int {
@@ -163,13 +183,23 @@ func (a *Call) Finish(rank int) {
 // combineAll combines the values that have arrived and this rank's own, in the order of ranks. The
 // place of the first value has the result so far. The last step writes to recv, which may be own.
 func (a *Call) combineAll(recv, own []byte, rank int) {
+	last := len(a.arrived)/max(1, a.share) - 1
+	if a.op == scan {
+		last = rank
+		if a.exclusive {
+			last--
+		}
+	}
 	value := func(r int) []byte {
 		if r == rank {
 			return own
 		}
 		return a.arrived[r*a.share:][:a.share]
 	}
-	sum, last := value(0), len(a.arrived)/max(1, a.share)-1
+	if last == 0 {
+		place(recv, value(0))
+	}
+	sum := value(0)
 	for r := 1; r <= last; r++ {
 		to := a.arrived[:a.share]
 		if r == last {

@@ -213,6 +213,13 @@ func (a apart) Step(k int, x *Exchange) bool {
 	return k == 0
 }
 
+func truth(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
 // every returns all algorithms that exchange buffers.
@@ -229,20 +236,18 @@ func every() []tested {
 			if a.step == nil { // one rank needs no board
 				least = 2
 			}
-			all = append(all, tested{o.Name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", least, func(c call, rank int) side {
-				return c.side(op, a.step, rank, false)
-			}})
-			if a.step == nil {
-				all = append(all, tested{o.Name + " apart", rooted(op), false, 2, func(c call, rank int) side {
-					s := c.side(op, nil, rank, false)
-					s.algorithm = apart{s.algorithm.(*Call)}
-					return s
+			for _, exclusive := range []bool{false, true}[:1+truth(op == scan)] {
+				name := []string{"", "exclusive "}[truth(exclusive)] + o.Name
+				all = append(all, tested{name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", least, func(c call, rank int) side {
+					return c.side(op, a.step, rank, exclusive)
 				}})
-			}
-			if op == scan {
-				all = append(all, tested{"Exscan " + a.Name, false, false, 1, func(c call, rank int) side {
-					return c.side(op, a.step, rank, true)
-				}})
+				if a.step == nil {
+					all = append(all, tested{name + " apart", rooted(op), false, 2, func(c call, rank int) side {
+						s := c.side(op, nil, rank, exclusive)
+						s.algorithm = apart{s.algorithm.(*Call)}
+						return s
+					}})
+				}
 			}
 		}
 	}

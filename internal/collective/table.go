@@ -140,9 +140,9 @@ var Operations = [operations]Operation{
 		machine: {{ranks: 16, bytes: 8 << 10}, {use: scatterDirect}},
 		hosts:   {{bytes: 4 << 10, use: scatterTree}, {use: scatterDirect}},
 	}},
-	scan: {"Scan", []Named{{"doubling", scanDoubling}, {"chain", scanChain}}, [kinds][]rule{
-		shared:  {{use: scanChain}},
-		machine: {{ranks: 4, use: scanChain}, {use: scanDoubling}},
+	scan: {"Scan", []Named{{"board", nil}, {"doubling", scanDoubling}, {"chain", scanChain}}, [kinds][]rule{
+		shared:  {{ranks: 8, bytes: 16 << 10}, {bytes: 1 << 10}, {use: scanChain}},
+		machine: {{ranks: 16, bytes: 8 << 10}, {ranks: 4, use: scanChain}, {use: scanDoubling}},
 		hosts:   {{use: scanDoubling}},
 	}},
 }

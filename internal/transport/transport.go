@@ -310,7 +310,15 @@ type Meeting struct {
 
 // Gives says whether a rank needs the part of another one.
 func (m *Meeting) Gives(from, to int) bool {
-	return m.Flow == Together || m.Flow == FromRoot && from == m.Root || m.Flow == ToRoot && to == m.Root
+	switch m.Flow {
+	case ToRoot:
+		return to == m.Root
+	case FromRoot:
+		return from == m.Root
+	case Onward:
+		return from <= to
+	}
+	return true
 }
 
 // A Part has the buffers of a rank. If it does not wait for the others, Send is a copy.
@@ -324,6 +332,7 @@ const (
 	Together Flow = iota // each needs all
 	ToRoot               // the root needs all
 	FromRoot             // each needs the root
+	Onward               // each needs those before it
 )
 
 // A Carrier carries out a call. None of its methods blocks. Where ranks see each other's buffers,

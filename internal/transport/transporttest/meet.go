@@ -34,19 +34,23 @@ func NewGathering(flow transport.Flow, root, ranks int, send []byte) *Gathering 
 }
 
 // Carry is called where ranks see each other's buffers.
-func (g *Gathering) Carry(parts []transport.Part, _ int) {
-	var all []byte
-	for i, p := range parts {
-		if g.Flow != transport.FromRoot || i == g.Root {
-			all = append(all, p.Send...)
+func (g *Gathering) Carry(parts []transport.Part, rank int) {
+	for to, q := range parts {
+		var all []byte
+		for from, p := range parts {
+			if g.Gives(from, to) {
+				all = append(all, p.Send...)
+			}
+		}
+		switch g.Flow {
+		case transport.Together, transport.Onward:
+			copy(q.Recv, all)
+		default:
+			if to == rank {
+				copy(g.Recv, all)
+			}
 		}
 	}
-	for _, p := range parts {
-		if g.Flow == transport.Together {
-			copy(p.Recv, all)
-		}
-	}
-	copy(g.Recv, all)
 }
 
 // For is called where they do not, as are Take and Finish.
@@ -111,7 +115,7 @@ func meetAtRandom(s *side) {
 	var all []func()
 	for i := range 400 {
 		n := []int{0, 1, 8, 24, 25, 1000, most}[random.IntN(7)]
-		on, flow, root := sides[random.IntN(2)], transport.Flow(random.IntN(3)), random.IntN(s.Size())
+		on, flow, root := sides[random.IntN(2)], transport.Flow(random.IntN(4)), random.IntN(s.Size())
 		o, g := on.meet(flow, root, n, byte(i+s.Rank()))
 		all = append(all, func() {
 			o.ok()
