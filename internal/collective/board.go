@@ -1,6 +1,9 @@
 package collective
 
-import "github.com/mpicx/go-mpicx/internal/transport"
+import (
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/transport"
+)
 
 // Where ranks share memory, short operations are carried out on a board: see transport.Board.
 //
@@ -48,7 +51,22 @@ func (x *Exchange) Call(comm transport.Comm, epoch transport.Epoch, a Algorithm,
 	if !comm.(transport.Board).Meet(r) {
 		return false, nil
 	}
-	return x.end(r.Err)
+	return x.met(r.Err)
+}
+
+// met ends a call that has met. Where ranks do not see each other's buffers, this one has what it
+// needs of the others.
+func (x *Exchange) met(err error) (ended bool, _ error) {
+	if a := x.algorithm.(*Call); err == nil && a.share > 0 {
+		err = x.finish(a)
+	}
+	return x.end(err)
+}
+
+func (x *Exchange) finish(a *Call) (err error) {
+	defer future.Catch(&err) // a reduction may be the user's function
+	a.finish(x.rank)
+	return nil
 }
 
 // Carry carries out the operation for all ranks or, if there is a root, for this one.
@@ -164,8 +182,8 @@ func (a *Call) Take(from int, bytes []byte) error {
 	return nil
 }
 
-// Finish adds what is this rank's own.
-func (a *Call) Finish(rank int) {
+// finish adds what is this rank's own.
+func (a *Call) finish(rank int) {
 	rooted := a.op == scatter || a.op == gather || a.op == reduce
 	if a.op == barrier || a.op == bcast || rooted && rank != a.root {
 		return

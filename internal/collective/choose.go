@@ -81,7 +81,8 @@ func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 	if op == allgather || op == alltoall {
 		work *= c.ranks
 	}
-	if a.Ordered || work > mostOnBoard || bytes > c.board { // a function may do anything, and take any time
+	// A function may do anything, and take any time, so it is not called under a board's lock.
+	if a.Ordered && c.kind == shared || work > mostOnBoard || bytes > c.board {
 		c.board = 0
 	}
 	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {

@@ -208,7 +208,7 @@ func (a apart) Step(k int, x *Exchange) bool {
 		}
 	}
 	if k > 0 {
-		a.Finish(x.rank)
+		a.finish(x.rank)
 	}
 	return k == 0
 }

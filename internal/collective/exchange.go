@@ -248,7 +248,7 @@ func (x *Exchange) ask() (err error) {
 // Completed counts a message. After the last of a step it begins the next.
 func (x *Exchange) Completed(r *transport.Request) {
 	if r.Kind == transport.Joining { // the only one
-		_, err := x.end(r.Err)
+		_, err := x.met(r.Err)
 		x.done.Ended(err)
 		return
 	}

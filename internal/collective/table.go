@@ -65,7 +65,7 @@ var Operations = [operations]Operation{
 		shared:  {{use: nil}, {use: barrierTree}},
 		machine: {{ranks: 16, bytes: 8 << 10}, {use: barrierDoubling}},
 	}},
-	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"chain", bcastChain}}, [kinds][]rule{
+	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10}, {bytes: 512 << 10, use: bcastTree},
 			{ranks: 8, use: bcastChain}, {use: bcastTree},

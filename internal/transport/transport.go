@@ -336,7 +336,8 @@ const (
 )
 
 // A Carrier carries out a call. None of its methods blocks. Where ranks see each other's buffers,
-// Carry is used, and otherwise the other methods.
+// Carry is used, and otherwise the other methods: when the request has ended, the rank has taken
+// all that it needs.
 type Carrier interface {
 	// Carry sets the results of all ranks from the parts of all or, if there is a root, the result
 	// of rank; if each rank needs the root, the parts of others are empty. No part changes
@@ -347,8 +348,6 @@ type Carrier interface {
 	// Take takes the bytes that this rank needs of another one, unless they are too many or too
 	// few.
 	Take(from int, bytes []byte) error
-	// Finish sets the result of this rank when it has taken all that it needs.
-	Finish(rank int)
 }
 
 // A Completer is told when a request has ended.

@@ -14,7 +14,7 @@ import (
 
 // meet has a rank make a call on the board, with its rank, in capitals, as its byte.
 func meet(c *Comm, flow transport.Flow, root int, kind signature.Kind) *request {
-	m := transporttest.NewGathering(flow, root, c.Size(), []byte{'A' + byte(c.rank)})
+	m := transporttest.NewGathering(flow, root, c.rank, c.Size(), []byte{'A' + byte(c.rank)})
 	r := transport.Request{Meeting: &m.Meeting, Signature: signature.Call{Kind: kind}.Word()}
 	return start(c, func(r *transport.Request) {
 		if c.Meet(r) {
@@ -210,7 +210,7 @@ func (f completer) Completed(r *transport.Request) { f(r) }
 func TestMeetIsNotQuietTooEarly(t *testing.T) {
 	ranks := New(2)
 	quiet := false
-	m := transporttest.NewGathering(transport.Together, 0, 2, nil)
+	m := transporttest.NewGathering(transport.Together, 0, 0, 2, nil)
 	r := &transport.Request{Meeting: &m.Meeting, Done: completer(func(*transport.Request) {
 		ranks[0].Quiesce(func() { quiet = true })
 		require.False(t, quiet)

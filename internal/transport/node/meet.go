@@ -95,7 +95,6 @@ func (c *comm) Meet(r *transport.Request) (ended bool) {
 		}
 	}
 	if m.Missing == 0 || r.Err != nil {
-		c.finish(r)
 		return true
 	}
 	c.Post(r)
@@ -172,13 +171,6 @@ func (c *comm) take(r *transport.Request, from int, a *arrival) {
 	}
 }
 
-// finish carries out the call when all parts have come, unless there is an error.
-func (c *comm) finish(r *transport.Request) {
-	if r.Err == nil {
-		r.Meeting.Carrier.Finish(c.rank)
-	}
-}
-
 // meetIn takes a part for a call that waited for it, and is in no queue any more.
 func (c *comm) meetIn(r *transport.Request, from int, a *arrival) {
 	r.Err = nil
@@ -187,6 +179,5 @@ func (c *comm) meetIn(r *transport.Request, from int, a *arrival) {
 		c.needs(r)
 		return
 	}
-	c.finish(r)
 	c.e.end(r, r.Err)
 }

@@ -12,7 +12,7 @@ import (
 
 // meet has a rank make a call, with its rank, in capitals, as its byte.
 func meet(c *comm, flow transport.Flow, root int) *request {
-	g := transporttest.NewGathering(flow, root, c.Size(), []byte{'A' + byte(c.rank)})
+	g := transporttest.NewGathering(flow, root, c.rank, c.Size(), []byte{'A' + byte(c.rank)})
 	r := &request{Request: transport.Request{Meeting: &g.Meeting, Signature: signature.Word(signature.Gather), Epoch: c.Epoch()}}
 	return r.start(func(q *transport.Request) {
 		if c.Meet(q) {
@@ -82,7 +82,7 @@ func TestMeetGarbage(t *testing.T) {
 		r := meet(c, transport.Together, 0)
 		wrong()
 		require.Error(t, r.wait())
-		require.Zero(t, r.Meeting.Recv[0])
+		require.Zero(t, r.Meeting.Recv[2])
 	}
 	old, of := meet(c, transport.Together, 0), number
 	for range 10 {

@@ -23,14 +23,28 @@ var boards = []test{
 // other, by rank, its own included.
 type Gathering struct {
 	transport.Meeting
-	all [][]byte
+	rank int
 }
 
 // NewGathering returns one rank's part in a Gathering of ranks which have this many bytes each.
-func NewGathering(flow transport.Flow, root, ranks int, send []byte) *Gathering {
-	g := &Gathering{all: make([][]byte, ranks)}
+func NewGathering(flow transport.Flow, root, rank, ranks int, send []byte) *Gathering {
+	g := &Gathering{rank: rank}
 	g.Meeting = transport.Meeting{Part: transport.Part{Send: send, Recv: make([]byte, ranks*len(send))}, Bytes: len(send), Flow: flow, Root: root, Carrier: g}
+	if g.Gives(rank, rank) {
+		g.put(rank, send)
+	}
 	return g
+}
+
+// put stores the bytes of a rank behind those of the ranks before it.
+func (g *Gathering) put(from int, bytes []byte) {
+	at := 0
+	for r := range from {
+		if g.Gives(r, g.rank) {
+			at += len(g.Send)
+		}
+	}
+	copy(g.Recv[at:], bytes)
 }
 
 // Carry is called where ranks see each other's buffers.
@@ -53,7 +67,7 @@ func (g *Gathering) Carry(parts []transport.Part, rank int) {
 	}
 }
 
-// For is called where they do not, as are Take and Finish.
+// For is called where they do not, as is Take.
 func (g *Gathering) For(int) []byte { return g.Send }
 
 // Take expects as many bytes as the rank itself has.
@@ -61,21 +75,13 @@ func (g *Gathering) Take(from int, bytes []byte) error {
 	if len(bytes) != len(g.Send) {
 		return errors.New("another length")
 	}
-	g.all[from] = slices.Clone(bytes)
+	g.put(from, bytes)
 	return nil
-}
-
-// Finish has all bytes that the rank needs.
-func (g *Gathering) Finish(rank int) {
-	if g.Gives(rank, rank) {
-		g.all[rank] = g.Send
-	}
-	copy(g.Recv, slices.Concat(g.all...))
 }
 
 // meet has the rank make a call, in which its part has n bytes of a value.
 func (s *side) meet(flow transport.Flow, root, n int, value byte) (*op, *Gathering) {
-	g := NewGathering(flow, root, s.Size(), slices.Repeat([]byte{value}, n))
+	g := NewGathering(flow, root, s.Rank(), s.Size(), slices.Repeat([]byte{value}, n))
 	o := s.op(transport.Request{Meeting: &g.Meeting, Signature: signature.Call{Kind: signature.Gather, Root: root, Count: n}.Word()})
 	if s.Comm.(transport.Board).Meet(&o.Request) {
 		o.Completed(&o.Request)
