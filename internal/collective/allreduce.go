@@ -23,7 +23,7 @@ func allreduceParts(a *Call, k int, x *Exchange) bool {
 		a.begin(x, false)
 		a.parts = even(len(a.Recv), a.Element, x.Size())
 		a.Send, a.Recv, a.result = a.value, a.parts.part(a.Recv, x.Rank()), a.Recv
-	case a.steps:
+	case a.begun:
 		a.Send, a.Recv = a.Recv, a.result
 	}
 	return a.inSequence(k, x, reduceScatterDirect, allgatherDirect)

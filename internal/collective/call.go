@@ -42,15 +42,17 @@ type Call struct {
 
 	Reduction // of an operation that combines nothing: Send and Recv alone. A Bcast has only Recv.
 	root      int
-	parts     Parts // how Recv of an Allgatherv, or Send of a ReduceScatter, is divided
-	exclusive bool  // it is an exclusive scan
+	division  *division // of an algorithm in two levels
+	parts     Parts     // how Recv of an Allgatherv, or Send of a ReduceScatter, is divided
+	exclusive bool      // it is an exclusive scan
 
 	state
 }
 
 // state is the state of an algorithm.
 type state struct {
-	steps int // of then's first algorithm, once that has ended
+	// Of several algorithms one after another, number at is carried out since step begun.
+	at, begun int
 
 	// value is the rank's value in a reduction: Send, or Recv once it has been combined with
 	// others. The one that it is combined with next arrives in tmp.
@@ -71,15 +73,13 @@ type step func(a *Call, k int, x *Exchange) (more bool)
 // Step carries out a step.
 func (a *Call) Step(k int, x *Exchange) bool { return a.algorithm(a, k, x) }
 
-// inSequence carries out step k of two algorithms, one after the other.
-func (a *Call) inSequence(k int, x *Exchange, first, second step) bool {
-	if a.steps > 0 {
-		return second(a, k-a.steps, x)
+// inSequence carries out step k of several algorithms, one after another.
+func (a *Call) inSequence(k int, x *Exchange, algorithms ...step) bool {
+	more := algorithms[a.at](a, k-a.begun, x)
+	if !more && a.at < len(algorithms)-1 {
+		a.at, a.begun, more = a.at+1, k+1, true
 	}
-	if !first(a, k, x) {
-		a.steps = k + 1
-	}
-	return true
+	return more
 }
 
 // begin prepares a reduction. Arrives says whether this rank will receive values.

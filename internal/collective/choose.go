@@ -15,9 +15,10 @@ const (
 
 // A Chooser chooses the algorithms of a communicator's operations. All ranks choose the same.
 type Chooser struct {
-	kind  kind
-	ranks int
-	board int // the most bytes that a rank may show on a board; 0: there is none
+	kind     kind
+	ranks    int
+	board    int       // the most bytes that a rank may show on a board; 0: there is none
+	division *division // among machines
 }
 
 // ChooserFor returns the Chooser of a communicator.
@@ -34,6 +35,9 @@ func ChooserFor(c transport.Comm) Chooser {
 		if c.Machine(r) != c.Machine(0) {
 			chooser.kind = hosts
 		}
+	}
+	if chooser.kind == hosts {
+		chooser.division = divisionOf(c.Rank(), c.Size(), c.Machine)
 	}
 	return chooser
 }
@@ -85,6 +89,10 @@ func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 	if a.Ordered && c.kind == shared || work > mostOnBoard || bytes > c.board {
 		c.board = 0
 	}
+	if a.Ordered && c.division != nil && !c.division.inOrder { // values would be combined in another order
+		c.division = nil
+	}
+	a.division = c.division
 	if a.algorithm = c.pick(op, bytes); a.algorithm == nil {
 		a.onBoard(op)
 		if c.kind != shared {

@@ -222,6 +222,11 @@ func truth(b bool) int {
 
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
+// machines say where ranks are.
+var machines = map[string]func(rank int) int{
+	"in pairs": func(r int) int { return r / 2 }, "in turn": func(r int) int { return r % 3 }, "at the end": func(r int) int { return max(3, r) },
+}
+
 // every returns all algorithms that exchange buffers.
 func every() []tested {
 	all := []tested{{"Alltoall linear", false, false, 1, func(c call, rank int) side {
@@ -235,6 +240,17 @@ func every() []tested {
 			least := 1
 			if a.step == nil { // one rank needs no board
 				least = 2
+			}
+			for name, machine := range machines {
+				if a.Name == "machines" {
+					all = append(all, tested{o.Name + " " + name, rooted(op), name == "in turn", 1, func(c call, rank int) side {
+						s := c.side(op, a.step, rank, false)
+						if d := divisionOf(rank, c.n, machine); d != nil && (d.inOrder || !c.ordered) {
+							s.algorithm.(*Call).division = d
+						}
+						return s
+					}})
+				}
 			}
 			for _, exclusive := range []bool{false, true}[:1+truth(op == scan)] {
 				name := []string{"", "exclusive "}[truth(exclusive)] + o.Name

@@ -38,7 +38,8 @@ type Exchange struct {
 	Soon bool
 
 	comm       transport.Comm
-	rank, size int               // of comm
+	rank, size int               // of comm or, in a step, among members
+	members    []int             // ranks of comm among which a step is; nil: all
 	starter    transport.Starter // comm, or nil if it is none
 
 	epoch     transport.Epoch
@@ -108,7 +109,7 @@ func (x *Exchange) Step() (operation string, number int) { return x.Name, x.step
 // Ender returns the Ender given to Start.
 func (x *Exchange) Ender() Ender { return x.done }
 
-// Rank returns this rank's number in the communicator.
+// Rank returns this rank's number.
 func (x *Exchange) Rank() int { return x.rank }
 
 // Size returns the number of ranks.
@@ -117,7 +118,7 @@ func (x *Exchange) Size() int { return x.size }
 // Send requests that b is sent to rank to. If it is the first request of the step, it may be sent
 // at once. So an algorithm that receives long messages in a step requests these first.
 func (x *Exchange) Send(to int, b []byte) {
-	if x.starter != nil || len(x.requests) > 0 || !x.comm.TrySend(to, x.tag, x.epoch, x.Signature, b) {
+	if x.starter != nil || len(x.requests) > 0 || !x.comm.TrySend(x.member(to), x.tag, x.epoch, x.Signature, b) {
 		x.add(transport.Sending, to, b)
 	}
 }
@@ -141,6 +142,14 @@ func (x *Exchange) Take(from int) {
 // is called before the requests of the current step.
 func (x *Exchange) Taken(k int) []byte { return x.requests[:k+1][k].Buf }
 
+// member returns the rank of comm that has this number in the step.
+func (x *Exchange) member(number int) int {
+	if x.members == nil {
+		return number
+	}
+	return x.members[number]
+}
+
 // add adds a request to the step. It reuses the memory of earlier steps.
 func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Request {
 	n := len(x.requests)
@@ -149,7 +158,7 @@ func (x *Exchange) add(kind transport.Kind, peer int, b []byte) *transport.Reque
 	}
 	x.requests = x.requests[:n+1]
 	r := &x.requests[n]
-	r.Kind, r.Peer, r.Buf, r.Mode, r.Take = kind, peer, b, 0, false
+	r.Kind, r.Peer, r.Buf, r.Mode, r.Take = kind, x.member(peer), b, 0, false
 	r.Tag, r.Epoch, r.Signature, r.Done = x.tag, x.epoch, x.Signature, x
 	return r
 }

@@ -13,7 +13,7 @@ func (a *Call) reduceAtFirst(k int, x *Exchange, reduce step) bool {
 		if x.Rank() == 0 {
 			a.Recv = x.Scratch(len(a.Send))
 		}
-	case a.steps:
+	case a.begun:
 		a.Send, a.Recv = a.Recv, a.result
 	}
 	return a.inSequence(k, x, reduce, scatterDirect)

@@ -20,8 +20,8 @@ func (k *Kept) begin() *Call {
 // Forget clears what k keeps of the caller's. It is called when the operation has ended.
 func (k *Kept) Forget() {
 	a := &k.call
-	a.Reduction, a.root, a.parts, a.exclusive, a.meeting = Reduction{}, 0, nil, false, transport.Meeting{}
-	if a.steps > 0 || a.value != nil || a.arrived != nil { // many algorithms have no state
+	a.Reduction, a.root, a.parts, a.exclusive, a.meeting, a.division = Reduction{}, 0, nil, false, transport.Meeting{}, nil
+	if a.at > 0 || a.value != nil || a.arrived != nil { // many algorithms have no state
 		a.state = state{}
 	}
 }

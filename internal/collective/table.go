@@ -61,28 +61,31 @@ type rule struct {
 // exchange, Bruck's Allgather and van de Geijn's Bcast were slower everywhere, or no faster, and
 // are not here.
 var Operations = [operations]Operation{
-	barrier: {"Barrier", []Named{{"board", nil}, {"tree", barrierTree}, {"doubling", barrierDoubling}}, [kinds][]rule{
+	barrier: {"Barrier", []Named{{"board", nil}, {"tree", barrierTree}, {"doubling", barrierDoubling}, {"machines", barrierMachines}}, [kinds][]rule{
 		shared:  {{use: nil}, {use: barrierTree}},
 		machine: {{ranks: 16, bytes: 8 << 10}, {use: barrierDoubling}},
+		hosts:   {{use: barrierMachines}},
 	}},
-	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}}, [kinds][]rule{
+	bcast: {"Bcast", []Named{{"board", nil}, {"tree", bcastTree}, {"star", bcastStar}, {"chain", bcastChain}, {"machines", bcastMachines}}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10}, {bytes: 512 << 10, use: bcastTree},
 			{ranks: 8, use: bcastChain}, {use: bcastTree},
 		},
 		machine: {{ranks: 16, bytes: 8 << 10}, {use: bcastTree}},
+		hosts:   {{use: bcastMachines}},
 	}},
-	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}}, [kinds][]rule{
+	reduce: {"Reduce", []Named{{"board", nil}, {"tree", reduceTree}, {"star", reduceStar}, {"chain", reduceChain}, {"machines", reduceMachines}}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 16 << 10}, {bytes: 1 << 10},
 			{ranks: 2, bytes: 8 << 10, use: reduceStar}, {bytes: 512 << 10, use: reduceTree},
 			{ranks: 2, use: reduceChain}, {use: reduceTree},
 		},
 		machine: {{ranks: 16, bytes: 8 << 10}, {use: reduceTree}},
+		hosts:   {{use: reduceMachines}},
 	}},
 	allreduce: {"Allreduce", []Named{
 		{"board", nil}, {"tree", allreduceTree}, {"doubling", allreduceDoubling}, {"rabenseifner", rabenseifner},
-		{"parts", allreduceParts}, {"star", allreduceStar},
+		{"parts", allreduceParts}, {"star", allreduceStar}, {"machines", allreduceMachines},
 	}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
@@ -92,7 +95,7 @@ var Operations = [operations]Operation{
 			{use: allreduceTree},
 		},
 		machine: {{ranks: 4, bytes: 8 << 10}, {ranks: 16, bytes: 1 << 10}, {bytes: 8 << 10, use: allreduceDoubling}, {ranks: 8, use: allreduceParts}, {use: rabenseifner}},
-		hosts:   {{bytes: 8 << 10, use: allreduceDoubling}, {use: rabenseifner}},
+		hosts:   {{use: allreduceMachines}},
 	}},
 	reduceScatter: {"ReduceScatter", []Named{
 		{"board", nil}, {"tree", reduceScatterTree}, {"direct", reduceScatterDirect}, {"star", reduceScatterStar},
