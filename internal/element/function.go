@@ -51,8 +51,8 @@ func Func[T any](f func(a, b T) T) Kernel {
 	apply := each(f)
 	return func(dst, left, right []byte) {
 		Call(func() {
-			for ; len(right) > 0; left, right = dst, right[len(dst):] {
-				apply(dst, left, right)
+			for l, r := left, right; len(r) > 0; l, r = dst, r[len(dst):] {
+				apply(dst, l, r)
 			}
 		})
 	}
