@@ -322,7 +322,6 @@ func (o conforming) overlaps(p part) iter.Seq2[[]int, []int] {
 func TestBadCollectives(t *testing.T) {
 	mpicxtest.Run(t, 1, func(ctx context.Context, c *mpicx.Comm) error {
 		b := func(n int) []int { return make([]int, n) }
-		add := func(a, b int) int { return a + b }
 		noFunc := func(a, _ func()) func() { return a }
 		mpicx.Throw(refused(ctx,
 			refusal{mpicx.Bcast(c, b(1), 1), "Bcast", mpicx.ClassRoot, "root 1 of world, expected 0 to 0"},

@@ -203,7 +203,6 @@ func TestDeadlineSaysWhat(t *testing.T) {
 	fakeTime(t)
 	cause := errors.New("out of patience")
 	big := make([]byte, 1<<20)
-	sum := func(a, b int) int { return a + b }
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		peer := 1 - world.Rank()
 		if world.Rank() == 0 { // does its part an hour late
@@ -211,7 +210,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 			err := future.WaitAll(ctx, mpicx.Send(world, []int{1}, peer, 7), mpicx.Send(world, []int{1}, peer, 8),
 				mpicx.SendValue(world, "one", peer, 9), mpicx.Recv(world, big, peer, 5), mpicx.Recv(world, []int{0}, peer, 6),
 				mpicx.Send(world, []int{1}, peer, 10),
-				world.Barrier(), mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum), mpicx.AllgatherValue(world, "one"),
+				world.Barrier(), mpicx.AllreduceFunc(world, []int{1}, []int{0}, add), mpicx.AllgatherValue(world, "one"),
 				world.Dup(), world.Split(0, 0))
 			time.Sleep(time.Hour)
 			return errors.Join(err, mpicx.Send(world, []int{1}, peer, 11).Wait(ctx))
@@ -227,7 +226,7 @@ func TestDeadlineSaysWhat(t *testing.T) {
 			mpicx.Recv(world, []int{0}, peer, 7), mpicx.Probe[int](world, peer, 8), mpicx.RecvSlice[int](world, mpicx.AnySource, 8),
 			mpicx.RecvValue[string](world, peer, 9), mpicx.Send(world, big, peer, 5), mpicx.Ssend(world, []int{0}, peer, 6),
 			mpicx.Recv(world, []int{0}, mpicx.AnySource, mpicx.AnyTag), world.Barrier(),
-			mpicx.AllreduceFunc(world, []int{1}, []int{0}, sum), mpicx.AllgatherValue(world, "one"),
+			mpicx.AllreduceFunc(world, []int{1}, []int{0}, add), mpicx.AllgatherValue(world, "one"),
 		}
 		dup, split := world.Dup(), world.Split(0, 0)
 		if all = append(all, split); mpicx.Backend == "ulfm" { // else Dup waits for nobody

@@ -339,3 +339,5 @@ func same[T comparable](what string, got, expected []T) error {
 	}
 	return nil
 }
+
+func add(a, b int) int { return a + b }

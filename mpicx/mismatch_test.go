@@ -75,8 +75,7 @@ func (w *wrong) check(text string) error {
 func (w *wrong) isOfAnother(text string) bool {
 	zero, others := w.zero.text, w.others.text
 	for _, double := range []string{"TryAll", "CreateIntercomm"} {
-		if (zero == double || others == double) && strings.Contains(text, double+" at rank") &&
-			strings.Contains(text, fmt.Sprint("both as collective call ", w.number+1)) {
+		if (zero == double || others == double) && strings.Contains(text, double+" at rank") && strings.Contains(text, fmt.Sprint("both as collective call ", w.number+1)) {
 			return true
 		}
 	}
@@ -164,11 +163,9 @@ func countsDiffer(ctx context.Context, world *mpicx.Comm) error {
 		counts := [...][]int{{each, 2 * each, 3 * each}, {3 * each, 2 * each, each}, {2 * each, each, 3 * each}}[world.Rank()]
 		mine, all := make([]int, counts[world.Rank()]), make([]int, 6*each)
 		for name, call := range inOrder(map[string]func() future.Waiter{
-			"Allgatherv":    func() future.Waiter { return mpicx.Allgatherv(world, mine, all, counts) },
-			"ReduceScatter": func() future.Waiter { return mpicx.ReduceScatter(world, all, mine, counts, mpicx.Sum) },
-			"ReduceScatterFunc": func() future.Waiter {
-				return mpicx.ReduceScatterFunc(world, all, mine, counts, func(a, b int) int { return a + b })
-			},
+			"Allgatherv":        func() future.Waiter { return mpicx.Allgatherv(world, mine, all, counts) },
+			"ReduceScatter":     func() future.Waiter { return mpicx.ReduceScatter(world, all, mine, counts, mpicx.Sum) },
+			"ReduceScatterFunc": func() future.Waiter { return mpicx.ReduceScatterFunc(world, all, mine, counts, add) },
 		}) {
 			err := world.TryAll(ctx, func(ctx context.Context) error { return call().Wait(ctx) })
 			p, ok := errors.AsType[*mpicx.PropagatedError](err)

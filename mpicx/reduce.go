@@ -137,7 +137,7 @@ func reducing[T any](kind signature.Kind, op Op, root, n int) call {
 // values returns the data of a reduction for its algorithm. recv is nil at ranks that get no
 // result.
 func values[T any](send, recv []T, op reduction) collective.Reduction {
-	r := collective.Reduction{Send: element.Bytes(send), Op: op.kernel, Element: max(1, element.Size[T]()), Ordered: op.code == funcOp}
+	r := collective.Reduction{Send: element.Bytes(send), Op: op.kernel, Element: max(1, element.Size[T]()), Ordered: op.code == funcOp, Folds: op.code == funcOp}
 	if recv != nil {
 		r.Recv = element.Bytes(recv)
 	}
@@ -233,13 +233,17 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 // in their names. The function must be associative. It is applied in the order of ranks, so it need
 // not commute. T must be free of pointers.
 //
-// The function is called on a goroutine of its own. A panic in it, or an error that it throws,
-// comes out of Wait at its rank. If it calls [runtime.Goexit], the reduction ends with ErrGoexit
-// there. It must not block: its rank is told of an error only when it has returned, because its
-// buffers are in use until then. If it waits for an operation, or begins a collective one, the
-// reduction ends at its rank with an *MPIError. Signal ends it in the same way, after the error has
-// been raised. All this is also true of goroutines that the function starts: there such a call
-// panics. A function that calls [runtime.LockOSThread] must unlock the thread again.
+// The function is called on a goroutine of its own, at any time until the reduction is done. It
+// must not
+//   - block: its rank is told of an error only when it has returned, because its buffers are in use
+//     until then;
+//   - wait for an operation, or begin a collective one: the reduction then ends at its rank with an
+//     *MPIError. Signal ends it in the same way, after the error has been raised. A goroutine that
+//     the function starts panics there;
+//   - call [runtime.Goexit], as t.FailNow does: the reduction then ends at its rank with ErrGoexit;
+//   - keep its goroutine on a thread: what calls [runtime.LockOSThread] must unlock it again.
+//
+// A panic in the function, or an error that it throws, comes out of Wait at its rank.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
 	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), root)
 }

@@ -189,25 +189,26 @@ func TestReductionThatUnwinds(t *testing.T) {
 			}
 			return a + b
 		}
+		reduce := func(ctx context.Context, c *mpicx.Comm) (err error) {
+			defer func() {
+				p, is := recover().(*future.Panicked)
+				require.Equal(t, panics && c.Rank() == 2, is)
+				if is {
+					require.Equal(t, "bad numbers", p.Value)
+					require.Contains(t, string(p.Stack), "TestReductionThatUnwinds")
+					err = errors.New("a reduction panicked")
+				}
+			}()
+			err = mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, unwind, 0).Wait(ctx)
+			require.Equal(t, !panics && c.Rank() == 2, errors.Is(err, mpicx.ErrGoexit), "%v", err)
+			return err
+		}
 		mpicxtest.Run(t, 4, func(ctx context.Context, c *mpicx.Comm) error {
 			if bound {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 			}
-			err := c.TryAll(ctx, func(ctx context.Context) (err error) {
-				defer func() {
-					p, is := recover().(*future.Panicked)
-					require.Equal(t, panics && c.Rank() == 2, is)
-					if is {
-						require.Equal(t, "bad numbers", p.Value)
-						require.Contains(t, string(p.Stack), "TestReductionThatUnwinds")
-						err = errors.New("a reduction panicked")
-					}
-				}()
-				err = mpicx.ReduceFunc(c, []int{c.Rank()}, []int{0}, unwind, 0).Wait(ctx)
-				require.Equal(t, !panics && c.Rank() == 2, errors.Is(err, mpicx.ErrGoexit), "%v", err)
-				return err
-			})
+			err := c.TryAll(ctx, func(ctx context.Context) error { return reduce(ctx, c) })
 			return first(propagated(err, 0), exchange(ctx, c, 0))
 		})
 	}

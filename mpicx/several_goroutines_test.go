@@ -165,12 +165,14 @@ var severalScopes = map[string]roundOf{
 				if len(a.Causes) != a.N {
 					return a.GiveUp(fmt.Errorf("attempt %d has the causes %v", a.N, a.Causes))
 				}
+				var err error
 				if a.N > 0 {
-					if err := got(first+a.N-1, a.Cause); err != nil {
-						return a.GiveUp(err)
-					}
+					err = got(first+a.N-1, a.Cause)
 				}
-				if a.N == attempts {
+				switch {
+				case err != nil:
+					return a.GiveUp(err)
+				case a.N == attempts:
 					return nil
 				}
 				return fn(ctx, first+a.N)

@@ -24,6 +24,9 @@ type Reduction struct {
 	Element int
 	// Ordered says that Op does not commute.
 	Ordered bool
+	// Folds says that right may be several values, one behind the other, which Op combines with
+	// left in order. That is for an Op whose call takes long, however little it combines.
+	Folds bool
 }
 
 // len returns the length of the value.
@@ -111,6 +114,19 @@ func (a *Call) combineSpan(from int, x *Exchange, first, last int) {
 	}
 	a.Op(a.Recv[first:last], left, right)
 	a.value = a.Recv
+}
+
+// fold combines the value with others, one behind the other in values, which are those of higher
+// ranks in their order if Op does not commute.
+func (a *Call) fold(values []byte) {
+	each := len(a.value)
+	if a.Folds {
+		each = len(values)
+	}
+	for ; len(values) > 0; values = values[each:] {
+		a.Op(a.Recv, a.value, values[:each])
+		a.value = a.Recv
+	}
 }
 
 // settle copies the value to Recv if it was combined with no other.

@@ -25,10 +25,7 @@ func reduceTree(a *Call, k int, x *Exchange) bool {
 	}
 	steps := children / a.each
 	if 0 < k && k <= steps {
-		for i := range a.each {
-			a.tmp = a.place(i)
-			a.combine(t.rank(binomial.Child(v, (k-1)*a.each+i), x), x)
-		}
+		a.fold(a.arrived)
 	}
 	switch {
 	case k < steps:
@@ -78,10 +75,7 @@ func reduceStar(a *Call, k int, x *Exchange) bool {
 		a.Op(a.Recv, a.place(0), a.value)
 		return false
 	}
-	for r := 1; r < n; r++ {
-		a.Op(a.Recv, a.value, a.place(r-1))
-		a.value = a.Recv
-	}
+	a.fold(a.arrived)
 	a.settle()
 	return false
 }

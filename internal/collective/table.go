@@ -89,7 +89,7 @@ var Operations = [operations]Operation{
 	}, [kinds][]rule{
 		shared: {
 			{ranks: 8, bytes: 64 << 10}, {bytes: 4 << 10},
-			{ranks: 2, bytes: 2 << 10, use: allreduceDoubling}, {ranks: 512, bytes: 4 << 10, use: allreduceStar},
+			{ranks: 512, bytes: 4 << 10, use: allreduceStar},
 			{bytes: 128 << 10, use: allreduceTree}, {ranks: 2, use: allreduceParts},
 			{bytes: 512 << 10, use: allreduceTree}, {ranks: 3, use: allreduceParts}, {ranks: 16, use: rabenseifner},
 			{use: allreduceTree},

@@ -14,10 +14,13 @@ import (
 // for itself. So whatever would block in the function asks InFunction, and throws instead, which
 // ends the reduction.
 //
-// The function runs in a coroutine, which runtime.Goexit may end. A goroutine would do, but
-// switching to one wakes other threads: between four processes on two cores AllreduceFunc then
-// takes four times as long. A label for profiles marks the coroutine, and the goroutines that the
-// function starts, which inherit it.
+// The function runs in a coroutine, which runtime.Goexit may end. On the caller's goroutine nothing
+// could keep Goexit from ending that, which may be another rank's. A goroutine of its own would do,
+// but switching to one wakes other threads: between four processes on two cores AllreduceFunc then
+// takes four times as long. No later call can resume the coroutine, because the runtime crashes if
+// a goroutine that is bound to a thread resumes one that was made elsewhere. Instead one call
+// combines as many values as there are. A label for profiles marks the coroutine, and the
+// goroutines that the function starts, which inherit it.
 
 // functionLabel is the label, as a context.
 var functionLabel = pprof.WithLabels(context.Background(), pprof.Labels("mpicx", "function of a reduction"))
@@ -38,14 +41,21 @@ var marked = func() (found unsafe.Pointer) {
 // is a goroutine that such a function has started.
 func InFunction() bool { return labels() == marked }
 
-// Func returns the kernel that applies a user's function to each element, by Call. It returns nil
+// Func returns the kernel that applies a user's function to each element, by one Call. Its right
+// may be several values, one behind the other, which it combines with left in order. It returns nil
 // if f is nil.
 func Func[T any](f func(a, b T) T) Kernel {
 	if f == nil {
 		return nil
 	}
 	apply := each(f)
-	return func(dst, left, right []byte) { Call(func() { apply(dst, left, right) }) }
+	return func(dst, left, right []byte) {
+		Call(func() {
+			for l, r := left, right; len(r) > 0; l, r = dst, r[len(dst):] {
+				apply(dst, l, r)
+			}
+		})
+	}
 }
 
 // Call runs apply, which calls a user's function. If the function throws or panics, Call panics

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -282,74 +281,6 @@ type Starter interface {
 	Start(rs []Request) (ended int)
 }
 
-// A Board is a Comm whose ranks share memory. A collective call on it has no steps: each rank shows
-// the others its part, and takes what it needs of theirs.
-type Board interface {
-	Comm
-	// Meet makes the collective call that r.Signature describes, in r.Epoch, sets r.Tag, and has
-	// the call carried out as r.Meeting says. If it has ended when Meet returns, Meet says so, and
-	// r.Done is not called.
-	Meet(r *Request) (ended bool)
-}
-
-// A Meeting is one rank's part in a call on a Board.
-type Meeting struct {
-	Part
-	Flow    Flow
-	Root    int // of calls that have one
-	Carrier Carrier
-	// Soon says that the program is about to wait, so it is worthwhile to look for the parts for
-	// about as long as a message takes.
-	Soon bool
-	// Where each rank carries out its own part, Bytes is the length of what it needs of each, which
-	// is the same at all ranks that show or need anything, and Missing are the ranks, as bits,
-	// whose parts have not come.
-	Bytes   int
-	Missing uint64
-}
-
-// Gives says whether a rank needs the part of another one.
-func (m *Meeting) Gives(from, to int) bool {
-	switch m.Flow {
-	case ToRoot:
-		return to == m.Root
-	case FromRoot:
-		return from == m.Root
-	case Onward:
-		return from <= to
-	}
-	return true
-}
-
-// A Part has the buffers of a rank. If it does not wait for the others, Send is a copy.
-type Part struct{ Send, Recv []byte }
-
-// A Flow says which ranks need which.
-type Flow uint8
-
-// The flows.
-const (
-	Together Flow = iota // each needs all
-	ToRoot               // the root needs all
-	FromRoot             // each needs the root
-	Onward               // each needs those before it
-)
-
-// A Carrier carries out a call. None of its methods blocks. Where ranks see each other's buffers,
-// Carry is used, and otherwise the other methods: when the request has ended, the rank has taken
-// all that it needs.
-type Carrier interface {
-	// Carry sets the results of all ranks from the parts of all or, if there is a root, the result
-	// of rank; if each rank needs the root, the parts of others are empty. No part changes
-	// meanwhile. Ranks whose words fit have parts of the same length.
-	Carry(parts []Part, rank int)
-	// For returns the bytes that another rank needs of this one.
-	For(rank int) []byte
-	// Take takes the bytes that this rank needs of another one, unless they are too many or too
-	// few.
-	Take(from int, bytes []byte) error
-}
-
 // A Completer is told when a request has ended.
 type Completer interface {
 	// Completed must not block; it may start operations.
@@ -398,89 +329,3 @@ type Listener interface {
 	// no word for it.
 	Purpose(payload []byte) string
 }
-
-// DeadError is the error of a request that needs a process that has died. Rank is AnySource if all
-// others have died.
-type DeadError struct{ Rank int }
-
-func (e *DeadError) Error() string {
-	if e.Rank == AnySource {
-		return "the processes of all other ranks of the communicator have died"
-	}
-	return fmt.Sprintf("the process of rank %d has died", e.Rank)
-}
-
-// LeftError is the error of a request that needs a rank whose program has ended. Rank is
-// AnySource if the programs of all others have ended.
-type LeftError struct{ Rank int }
-
-func (e *LeftError) Error() string {
-	if e.Rank == AnySource {
-		return "every other rank of the communicator has returned"
-	}
-	return fmt.Sprintf("rank %d has returned", e.Rank)
-}
-
-// TruncateError is the error of a receive whose message is longer than its buffer. The message is
-// lost, and nothing was written past the buffer.
-type TruncateError struct {
-	Status Status
-	Room   int // bytes
-}
-
-func (e *TruncateError) Error() string {
-	return fmt.Sprintf("message of %d bytes from rank %d with tag %d is longer than the buffer of %d bytes",
-		e.Status.Bytes, e.Status.Source, e.Status.Tag, e.Room)
-}
-
-// MismatchError is the error of a rank that has made another collective call than a peer in the
-// same place.
-type MismatchError struct {
-	Number      int // of the call in its epoch
-	Own, Theirs signature.Word
-	Source      int // theirs
-}
-
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("collective call %d is %v here, and %v at rank %d", e.Number, e.Own, e.Theirs, e.Source)
-}
-
-// LibraryError is an error of the library below a transport.
-type LibraryError struct {
-	Call  string // the library's function, or what it was called for
-	Class int    // mpicx.Class
-	Text  string // the library's own text
-}
-
-func (e *LibraryError) Error() string { return e.Call + ": " + e.Text }
-
-// JobEndedError says that a process has died, and with it the job, which does not survive deaths.
-type JobEndedError struct {
-	Process int // of the job
-}
-
-func (e *JobEndedError) Error() string {
-	return fmt.Sprintf("process %d has died: this program needs all of them; if it is also built with -tags ulfm, it can continue without it", e.Process)
-}
-
-type constError string
-
-func (e constError) Error() string { return string(e) }
-
-// ErrCancelled is the error of a request that Cancel ended.
-const ErrCancelled = constError("cancelled")
-
-// ErrFenced is the error of all requests of a process that lives and that others have declared
-// dead.
-const ErrFenced = constError("other processes have declared this one dead, and continue without it")
-
-// ErrNoQuorum is the ErrFenced of a process on a side of the network without a majority.
-const ErrNoQuorum = quorumError("this process is on a side of the network without a majority of all processes")
-
-type quorumError string
-
-func (e quorumError) Error() string        { return string(e) }
-func (e quorumError) Is(target error) bool { return target == ErrFenced }
-
-// ErrDied is the error of the requests of a process that has died itself.
-const ErrDied = constError("this process has died")

@@ -152,6 +152,15 @@ func endAt(ctx context.Context, a *recovery.Attempt, place int, end func()) erro
 	return ring(ctx, a.Comm)
 }
 
+func fiveRings(ctx context.Context, a *recovery.Attempt) error {
+	for range 5 {
+		if err := ring(ctx, a.Comm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A deadline that all ranks have passes at any moment, also while votes are counted. Either all
 // ranks return nil, or none does.
 func TestDeadlineAnywhere(t *testing.T) {
@@ -167,14 +176,7 @@ func TestDeadlineAnywhere(t *testing.T) {
 				ctx, cancel = context.WithCancel(ctx)
 				ctx = &counting{ctx, &steps, &end, cancel}
 			}
-			return rs.run(func(ctx context.Context, a *recovery.Attempt) error {
-				for range 5 {
-					if err := ring(ctx, a.Comm); err != nil {
-						return err
-					}
-				}
-				return nil
-			})(ctx, world)
+			return rs.run(fiveRings)(ctx, world)
 		})
 		for r := range n {
 			require.Equal(t, rs.of(0).err == nil, rs.of(r).err == nil, "%d: %v, and rank %d: %v", i, rs.of(0).err, r, rs.of(r).err)

@@ -33,13 +33,7 @@ func TestMeet(t *testing.T) {
 			for came, rank := range order {
 				rs[rank] = meet(ranks[rank], flow, root, signature.Barrier)
 				for _, i := range order[:came+1] {
-					all := came == 2
-					switch flow {
-					case transport.ToRoot:
-						all = all || i != root
-					case transport.FromRoot:
-						all = slices.Contains(order[:came+1], root)
-					}
+					all := came == 2 || flow == transport.ToRoot && i != root || flow == transport.FromRoot && slices.Contains(order[:came+1], root)
 					require.Equal(t, all, rs[i].ends == 1, "flow %d, order %v, %d come, rank %d", flow, order, came+1, i)
 					require.False(t, rs[i].locked)
 					require.Equal(t, !all, len(transport.Pending(ranks[i])) == 1)
