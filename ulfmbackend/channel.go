@@ -73,7 +73,7 @@ func (ch *Channel) Unwind(data []byte, settled []errchan.Settled) {
 // Join joins the round, if it is the open one.
 func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	ch.do(func(m *Machine) {
-		if m.streams[Errors].id.Seq == round {
+		if m.stream(Errors).id.Seq == round {
 			m.Join(settled)
 		}
 	})
