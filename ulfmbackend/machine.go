@@ -18,32 +18,32 @@ import (
 // all that follow them. It tells every living rank of every death eventually, and never of the
 // death of a living rank. The machine never joins a round by itself.
 type Machine struct {
-	tree
-	id      uint64          // of the communicator: see transport.Name
-	epoch   transport.Epoch // of agreements that programs ask for
-	notices flood           // of the notice of the open round
-	revokes flood           // of the notice that the communicator is revoked
-	out     errchan.Queue[Output]
-	streams [streams]*stream // nil: nothing has come
-
-	early    flood                       // of the notice of the next round, if other ranks have begun it; not sent yet
+	// What Advance reads comes first, on as few cache lines as possible: an error of a communicator
+	// may move thousands that are derived from it.
+	frozen   bool                        // only errors are decided here
+	left     bool                        // the program has ended: this rank proposes nothing more of its own
+	epoch    transport.Epoch             // of agreements that programs ask for
+	streams  [streams]*stream            // nil: nothing has come
+	open     []errchan.Agreement         // agreements of past epochs that a later verdict may complete
+	past     []errchan.Settled           // ends of agreements: see note; its elements are never changed
 	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
 	later    []received                  // messages from ranks that are ahead: in their epochs, agreements or votes
+	out      errchan.Queue[Output]
+	notices  flood // of the notice of the open round
+	revokes  flood // of the notice that the communicator is revoked
 
+	tree
+	id    uint64 // of the communicator: see transport.Name
+	early flood  // of the notice of the next round, if other ranks have begun it; not sent yet
 	votes *votes // of an MPI library; nil: the protocols are those of this package
 
 	revoked   bool // the client has been told that the communicator is revoked
 	abandoned bool // the program creates no more communicators
 	released  bool // all ranks have closed the communicator
 
-	frozen bool                // only errors are decided here
-	past   []errchan.Settled   // ends of agreements: see note; its elements are never changed
-	open   []errchan.Agreement // agreements of past epochs that a later verdict may complete
-
 	mine      []errchan.Report // reports of this rank that are in no verdict yet; joining puts them into a round
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
-	left      bool             // the program has ended: this rank proposes nothing more of its own
 	leaving   bool             // this rank counts as dead in the next round
 	missed    []int            // dead ranks that this rank needs, so the verdict has to be final; ascending
 	final     bool             // the verdict was a corruption

@@ -32,9 +32,9 @@ func prefer(a, b errchan.Settled) errchan.Settled {
 
 // note notes how an agreement ended, unless this is known. Past has the last decision of each
 // stream, and the agreements that an error ended, for the verdicts that come. Other ranks may still
-// be in such an epoch: each may lack the verdict that ended it here, but at most one verdict of each
-// communicator. Ends in epochs that all ranks have left are forgotten, except where an agreement is
-// open.
+// be in such an epoch: each may lack the verdict that ended it here, but at most one verdict of
+// each communicator. Ends in epochs that all ranks have left are forgotten, except where an
+// agreement is open.
 func (m *Machine) note(s errchan.Settled) {
 	after := func(a, b errchan.Agreement) bool {
 		return a.Epoch == b.Epoch && a.Creates == b.Creates && a.Seq > b.Seq
