@@ -270,6 +270,7 @@ type Comm struct {
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here
+	looked    bool  // ascending is known
 	ascending bool  // ranks ascend
 	// everywhere says that all members have their sides, or get them no matter what their
 	// programs do.
