@@ -230,6 +230,7 @@ type Comm struct {
 	// needsLook says that a look may find something here or at an ancestor. It is read
 	// without the lock.
 	needsLook  atomic.Bool
+	disturbing bool // looks at communicators derived from it may find something here or above
 	open       bool // the round is open; it is as long as raised is not empty
 	joined     bool // this rank has consented to the round's end; implies open
 	fatal      bool // a notice has said that the round's verdict will be final
