@@ -96,8 +96,7 @@ func (m *Machine) clone() *Machine {
 	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
 	c.proposed = maps.Clone(m.proposed)
 	for k := range streams {
-		s := *m.stream(k)
-		c.streams[k] = &s
+		c.streams[k] = new(*m.stream(k))
 	}
 	c.out = errchan.Queue[Output]{}
 	return &c
@@ -133,14 +132,13 @@ func (u *universe) key() [sha256.Size]byte {
 				}
 				b = errchan.AppendReports(b, s.late)
 			}
-			number(int(m.epoch))
 			b = appendSettled(b, m.past)
 			for _, id := range m.open {
 				number(int(id.Epoch), int(streamOf(id)), int(id.Seq))
 			}
 			list(m.gone)
 			flags(m.frozen, m.abandoned)
-			number(len(m.later))
+			number(int(m.epoch), len(m.later))
 			list(m.dead)
 			list(m.missed)
 			flags(m.released)

@@ -37,8 +37,8 @@ func (c *Comm) Disturbed() bool {
 	return false
 }
 
-// update sets needsLook of c's family after a change of c. Thousands may be derived from c, and most
-// changes do not concern them.
+// update sets needsLook of c's family after a change of c. Thousands may be derived from c, and
+// most changes do not concern them.
 func (c *Comm) update() {
 	if c.parent != nil {
 		c.updateBelow(c.parent.disturbing)
