@@ -52,16 +52,24 @@ type stream struct {
 	last *Message // the decision of agreement id.Seq-1; nil: there was none in this epoch
 }
 
-// newStream returns the stream in which id is the agreement under way, after the last decision.
-func newStream(id errchan.Agreement, last *Message) stream {
-	return stream{id: id, value: neutral, last: last}
+// stream returns this rank's part in stream k. Most ranks have agreed on nothing in an epoch, and
+// have no memory for it.
+func (m *Machine) stream(k Stream) *stream {
+	if m.streams[k] == nil {
+		s := &stream{value: neutral}
+		if k.isCalled() {
+			s.id = errchan.Agreement{Epoch: m.epoch, Creates: k == Creations}
+		}
+		m.streams[k] = s
+	}
+	return m.streams[k]
 }
 
 // end ends the agreement under way, and begins the next.
 func (s *stream) end(decision *Message) {
 	next := decision.ID
 	next.Seq++
-	*s = newStream(next, decision)
+	*s = stream{id: next, value: neutral, last: decision}
 }
 
 // hear notes that a rank has sent a proposal.
@@ -73,7 +81,7 @@ func (s *stream) hear(from int) {
 
 // contribute adds v to the agreement under way, as a proposal of this rank.
 func (m *Machine) contribute(k Stream, v Value) {
-	s := &m.streams[k]
+	s := m.stream(k)
 	s.joined = true
 	m.add(s, v)
 	m.try(k)
@@ -96,8 +104,8 @@ func (m *Machine) add(s *stream, v Value) {
 // follow returns a message with the reports that have come since this rank's value was sent, or
 // nil. It is called only when a message can be sent, so that one message may have many reports.
 func (m *Machine) follow() *Message {
-	s := &m.streams[Errors]
-	if len(s.late) == 0 {
+	s := m.streams[Errors]
+	if s == nil || len(s.late) == 0 {
 		return nil
 	}
 	v := neutral
@@ -108,7 +116,7 @@ func (m *Machine) follow() *Message {
 // newUp returns this rank's proposal. In a round of errors the proposal serves the parent
 // as a notice too, so it says whether this rank knows that the verdict will be final.
 func (m *Machine) newUp(k Stream, v Value) *Message {
-	up := newMessage(Up, k, m.streams[k].id, v)
+	up := newMessage(Up, k, m.stream(k).id, v)
 	if k == Errors {
 		up.Corrupt = m.notices.corrupt()
 		m.notices.heard(&m.tree, m.up, up.Corrupt)
@@ -118,8 +126,8 @@ func (m *Machine) newUp(k Stream, v Value) *Message {
 
 // try sends a complete value to the parent; the root decides instead, unless it is frozen.
 func (m *Machine) try(k Stream) {
-	s, t := &m.streams[k], m.treeOf(k)
-	if !s.joined || s.sent || !t.covers(s.heard) || t.up < 0 && m.frozen && k.isCalled() {
+	s, t := m.streams[k], m.treeOf(k)
+	if s == nil || !s.joined || s.sent || !t.covers(s.heard) || t.up < 0 && m.frozen && k.isCalled() {
 		return
 	}
 	m.addDead(k)
@@ -136,7 +144,7 @@ func (m *Machine) try(k Stream) {
 
 // newDecision returns the stream's value as a decision of this rank.
 func (m *Machine) newDecision(k Stream) *Message {
-	s := &m.streams[k]
+	s := m.stream(k)
 	d := newMessage(Decided, k, s.id, s.value)
 	d.Origin = m.rank
 	return d
@@ -144,7 +152,7 @@ func (m *Machine) newDecision(k Stream) *Message {
 
 // addDead adds to the value the dead that this rank knows of.
 func (m *Machine) addDead(k Stream) {
-	s := &m.streams[k]
+	s := m.stream(k)
 	s.value.Dead = union(s.value.Dead, m.dead)
 	switch {
 	case k == Errors:
@@ -157,13 +165,13 @@ func (m *Machine) addDead(k Stream) {
 // isForNobody says whether the programs of all living ranks have ended, so that the agreement under
 // way need not be decided.
 func (m *Machine) isForNobody(k Stream) bool {
-	return k.isCalled() && len(m.streams[k].value.Dead) == m.size
+	return k.isCalled() && len(m.stream(k).value.Dead) == m.size
 }
 
 // heardUp takes a proposal from a child, or from a rank that will be a child when this
 // rank has also learned of the death of the rank's previous parent.
 func (m *Machine) heardUp(from int, msg *Message) {
-	s := &m.streams[msg.Stream]
+	s := m.stream(msg.Stream)
 	if msg.ID.Seq != s.id.Seq {
 		if msg.ID.Seq+1 == s.id.Seq { // its parent died with the decision
 			m.answer(from, msg.Stream)
@@ -185,7 +193,7 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 	if m.frozen && msg.Stream.isCalled() {
 		return
 	}
-	if msg.ID.Seq == m.streams[msg.Stream].id.Seq && (from == m.up || from > m.rank) {
+	if msg.ID.Seq == m.stream(msg.Stream).id.Seq && (from == m.up || from > m.rank) {
 		m.decide(msg)
 		if from != m.up && m.up >= 0 {
 			m.answer(m.up, msg.Stream)
@@ -195,7 +203,7 @@ func (m *Machine) heardDecision(from int, msg *Message) {
 
 // answer sends a rank the stream's last decision, if there is one.
 func (m *Machine) answer(to int, k Stream) {
-	if s := &m.streams[k]; s.last != nil {
+	if s := m.streams[k]; s != nil && s.last != nil {
 		m.send(to, s.last)
 	}
 }
@@ -203,7 +211,7 @@ func (m *Machine) answer(to int, k Stream) {
 // decide ends the agreement under way, passes the decision on, and begins the next.
 func (m *Machine) decide(decision *Message) {
 	k := decision.Stream
-	s := &m.streams[k]
+	s := m.stream(k)
 	heard := s.heard
 	s.end(decision)
 	for c := range m.eachChild {
@@ -232,7 +240,7 @@ func (m *Machine) decided(decision *Message) {
 	}
 	m.settle(errchan.Settled{Comm: m.id, ID: id, Decision: decision.Decision, By: decision.Origin})
 	m.out.Push(Output{Agreed: &Agreed{id, decision.Decision}})
-	next := m.streams[k].id
+	next := m.stream(k).id
 	if v, ok := m.proposed[next]; ok {
 		delete(m.proposed, next)
 		m.contribute(k, v)
@@ -243,10 +251,11 @@ func (m *Machine) decided(decision *Message) {
 // reparent sends the new parent in the tree the messages that may have been lost with the old one.
 func (m *Machine) reparent() {
 	for k := range streams {
-		if m.isVoted(k) {
+		s := m.streams[k]
+		if s == nil || m.isVoted(k) {
 			continue
 		}
-		m.streams[k].sent, m.streams[k].late = false, nil
+		s.sent, s.late = false, nil
 		if m.up >= 0 {
 			m.answer(m.up, k)
 		}

@@ -12,20 +12,20 @@ import (
 // A Channel is one rank's side of the error channel of a communicator. It drives a
 // Machine by the messages and deaths on a duplicate of the communicator.
 type Channel struct {
+	// mu guards the following fields. It is not held while the client, comm or lib is called. See
+	// Machine for their order.
+	mu       sync.Mutex
+	asked    bool            // the transport will call Next until it returns nothing
+	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
+	proposed []proposed      // the agreements whose ends this rank has not been told
+	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
+	machine  Machine
+	over     error // why the program creates no more communicators; nil: it may
+	finished error // why the program agrees on nothing more; nil: it may
+
 	comm   transport.Messenger
 	lib    transport.Library // nil: none
 	client errchan.ULFMClient
-
-	// mu guards the following fields. It is not held while the client, comm or lib is called.
-	mu       sync.Mutex
-	machine  *Machine
-	asked    bool            // the transport will call Next until it returns nothing
-	epoch    transport.Epoch // the one in which agreements are reserved and proposed to
-	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
-	over     error           // why the program creates no more communicators; nil: it may
-	finished error           // why the program agrees on nothing more; nil: it may
-	proposed []proposed      // the agreements whose ends this rank has not been told
-	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
 }
 
 // proposed is an agreement to which this rank has proposed, and of whose end done has not been
@@ -42,8 +42,8 @@ var _ errchan.ULFM = (*Channel)(nil)
 // may use it. The id identifies the communicator in its family. The client is told nothing
 // before Listen.
 func New(comm transport.Messenger, id uint64, e transport.Epoch, client errchan.ULFMClient) *Channel {
-	machine := NewMachine(comm.Rank(), comm.Size(), id, e)
-	return &Channel{comm: comm, client: client, machine: machine, epoch: e, asked: true} // by Listen
+	machine := *NewMachine(comm.Rank(), comm.Size(), id, e)
+	return &Channel{comm: comm, client: client, machine: machine, asked: true} // by Listen
 }
 
 // Over makes the channel revoke and agree by a library. It is called before Listen.
@@ -73,7 +73,7 @@ func (ch *Channel) Unwind(data []byte, settled []errchan.Settled) {
 // Join joins the round, if it is the open one.
 func (ch *Channel) Join(round uint64, settled []errchan.Settled) {
 	ch.do(func(m *Machine) {
-		if m.streams[Errors].id.Seq == round {
+		if m.stream(Errors).id.Seq == round {
 			m.Join(settled)
 		}
 	})
@@ -111,7 +111,7 @@ func (ch *Channel) Reserve(e transport.Epoch, call errchan.Calls) errchan.Agreem
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	id := errchan.Agreement{Epoch: e, Creates: call.Creates()}
-	if e == ch.epoch {
+	if e == ch.machine.epoch {
 		next := &ch.reserved[streamOf(id)]
 		id.Seq = *next
 		*next++
@@ -161,7 +161,7 @@ func (ch *Channel) refusal(id errchan.Agreement) error {
 		return ch.finished
 	case ch.closing:
 		return errchan.ErrClosed
-	case id.Epoch != ch.epoch:
+	case id.Epoch != ch.machine.epoch:
 		return errchan.ErrOver
 	case id.Creates:
 		return ch.over
@@ -204,9 +204,8 @@ func (ch *Channel) Complete(settled []errchan.Settled) {
 // Advance begins an epoch.
 func (ch *Channel) Advance(generation int, cause error, frozen, lost bool) {
 	ch.end(func(m *Machine) {
-		ch.epoch = ch.epoch.Next(generation)
 		ch.reserved = [streams]uint64{}
-		m.Advance(generation, ch.epoch, frozen, lost)
+		m.Advance(generation, m.epoch.Next(generation), frozen, lost)
 	}, func(p *proposed) bool {
 		p.cause = cmp.Or(p.cause, cause)
 		return !ch.machine.IsOpen(p.id)
@@ -276,7 +275,7 @@ func (ch *Channel) Take(from int, payload []byte) {
 // do feeds the machine, and wakes the transport if there are outputs.
 func (ch *Channel) do(feed func(*Machine)) {
 	ch.mu.Lock()
-	feed(ch.machine)
+	feed(&ch.machine)
 	poke := !ch.asked && !ch.machine.Idle()
 	ch.asked = ch.asked || poke
 	ch.mu.Unlock()

@@ -18,31 +18,32 @@ import (
 // all that follow them. It tells every living rank of every death eventually, and never of the
 // death of a living rank. The machine never joins a round by itself.
 type Machine struct {
-	tree
-	id      uint64 // of the communicator: see transport.Name
-	notices flood  // of the notice of the open round
-	revokes flood  // of the notice that the communicator is revoked
-	out     errchan.Queue[Output]
-	streams [streams]stream
-
-	early    flood                       // of the notice of the next round, if other ranks have begun it; not sent yet
+	// What Advance reads comes first, on as few cache lines as possible: an error of a communicator
+	// may move thousands that are derived from it.
+	frozen   bool                        // only errors are decided here
+	left     bool                        // the program has ended: this rank proposes nothing more of its own
+	epoch    transport.Epoch             // of agreements that programs ask for
+	streams  [streams]*stream            // nil: nothing has come
+	open     []errchan.Agreement         // agreements of past epochs that a later verdict may complete
+	past     []errchan.Settled           // ends of agreements: see note; its elements are never changed
 	proposed map[errchan.Agreement]Value // this rank's proposals to agreements after the current one
 	later    []received                  // messages from ranks that are ahead: in their epochs, agreements or votes
+	out      errchan.Queue[Output]
+	notices  flood // of the notice of the open round
+	revokes  flood // of the notice that the communicator is revoked
 
+	tree
+	id    uint64 // of the communicator: see transport.Name
+	early flood  // of the notice of the next round, if other ranks have begun it; not sent yet
 	votes *votes // of an MPI library; nil: the protocols are those of this package
 
 	revoked   bool // the client has been told that the communicator is revoked
 	abandoned bool // the program creates no more communicators
 	released  bool // all ranks have closed the communicator
 
-	frozen bool                // only errors are decided here
-	past   history             // how agreements have ended
-	open   []errchan.Agreement // agreements of past epochs that a later verdict may complete
-
 	mine      []errchan.Report // reports of this rank that are in no verdict yet; joining puts them into a round
 	condemned bool             // the client has been told that the open round's verdict will be final
 	untold    bool             // the client has not been told the last verdict: it can't join the next round
-	left      bool             // the program has ended: this rank proposes nothing more of its own
 	leaving   bool             // this rank counts as dead in the next round
 	missed    []int            // dead ranks that this rank needs, so the verdict has to be final; ascending
 	final     bool             // the verdict was a corruption
@@ -59,11 +60,7 @@ type received struct {
 // NewMachine returns the machine of one of size ranks, in epoch e. The id identifies
 // its communicator in the verdicts of those it is derived from.
 func NewMachine(rank, size int, id uint64, e transport.Epoch) *Machine {
-	m := &Machine{tree: newTree(rank, size), id: id}
-	m.streams[Errors], m.streams[Closings] = newStream(errchan.Agreement{}, nil), newStream(errchan.Agreement{}, nil)
-	m.past.begin(e)
-	m.enter(e)
-	return m
+	return &Machine{tree: newTree(rank, size), id: id, epoch: e}
 }
 
 // Next returns the next output, and whether there is one.
@@ -86,7 +83,8 @@ func (m *Machine) Next() (Output, bool) {
 // Idle says whether Next would return no output. After a death it may return false even if Next
 // would return none.
 func (m *Machine) Idle() bool {
-	return m.out.Empty() && len(m.streams[Errors].late) == 0 && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+	s := m.streams[Errors]
+	return m.out.Empty() && (s == nil || len(s.late) == 0) && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
 }
 
 // Raise adds a report of this rank to the round, opens the round if none is open, and
@@ -99,7 +97,7 @@ func (m *Machine) Raise(data []byte, corrupt bool, settled []errchan.Settled) {
 	}
 	m.mine = append(slices.Clip(m.mine), errchan.Report{Rank: m.rank, Corrupt: corrupt, Data: data})
 	m.notice(m.rank, corrupt)
-	if m.streams[Errors].joined || settled != nil && !m.untold {
+	if m.stream(Errors).joined || settled != nil && !m.untold {
 		m.join(settled)
 	}
 }
@@ -122,7 +120,7 @@ func (m *Machine) Lose(dead []int) {
 // Join joins the open round, if there is one. Settled is what Freeze has returned for
 // the communicator and those derived from it.
 func (m *Machine) Join(settled []errchan.Settled) {
-	if m.notices.open && !m.untold && !m.streams[Errors].joined {
+	if m.notices.open && !m.untold && !m.stream(Errors).joined {
 		m.join(settled)
 	}
 }
@@ -131,7 +129,7 @@ func (m *Machine) Join(settled []errchan.Settled) {
 // settled agreements.
 func (m *Machine) join(settled []errchan.Settled) {
 	v := m.reports()
-	if !m.streams[Errors].joined {
+	if !m.stream(Errors).joined {
 		v.Settled = inOrder(slices.Clone(settled), compareSettled, prefer)
 	}
 	m.contribute(Errors, v)
@@ -179,22 +177,17 @@ func (m *Machine) Revoked(by int) {
 	}
 }
 
-// enter restarts the streams other than Errors for epoch e.
-func (m *Machine) enter(e transport.Epoch) {
-	for _, id := range []errchan.Agreement{{Epoch: e}, {Epoch: e, Creates: true}} {
-		m.streams[streamOf(id)] = newStream(id, nil)
-	}
-	m.proposed = make(map[errchan.Agreement]Value)
-}
-
 // Propose makes this rank's proposal to an agreement.
 func (m *Machine) Propose(id errchan.Agreement, v Value) {
 	k := streamOf(id)
-	switch s := &m.streams[k]; {
+	switch s := m.stream(k); {
 	case m.left, m.abandoned && k == Creations:
 	case id == s.id:
 		m.contribute(k, v)
 	case id.Epoch == s.id.Epoch && id.Seq > s.id.Seq:
+		if m.proposed == nil {
+			m.proposed = make(map[errchan.Agreement]Value)
+		}
 		m.proposed[id] = v
 	}
 }
@@ -260,7 +253,7 @@ func (m *Machine) standIn() {
 		return
 	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if !m.streams[k].joined {
+		if !m.stream(k).joined {
 			v := neutral
 			v.Dead = []int{m.rank}
 			m.contribute(k, v)
@@ -273,7 +266,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if from < 0 || from >= m.size || from == m.rank {
 		return fmt.Errorf("%v from rank %d, expected one of %d others", msg.Kind, from, m.size-1)
 	}
-	switch round := m.streams[Errors].id.Seq; {
+	switch round := m.stream(Errors).id.Seq; {
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round:
@@ -293,7 +286,7 @@ func (m *Machine) Step(from int, msg *Message) error {
 
 // call takes a message of an agreement. It keeps a message of a later epoch until then.
 func (m *Machine) call(from int, msg *Message) {
-	switch s := &m.streams[msg.Stream]; {
+	switch s := m.stream(msg.Stream); {
 	case m.isVoted(msg.Stream):
 		m.takeVoted(from, msg)
 	case msg.ID.Epoch.Stale(s.id.Epoch):
@@ -320,7 +313,7 @@ func (m *Machine) takeLater() {
 func (m *Machine) notice(from int, corrupt bool) {
 	m.notices.heard(&m.tree, from, corrupt)
 	if m.notices.isNews(corrupt) && !m.final {
-		m.noticed(from, &Message{Kind: Notice, ID: m.streams[Errors].id, Origin: from, Corrupt: corrupt})
+		m.noticed(from, &Message{Kind: Notice, ID: m.stream(Errors).id, Origin: from, Corrupt: corrupt})
 	}
 }
 
@@ -341,13 +334,13 @@ func (m *Machine) tell(from int, corrupt bool) {
 		return
 	}
 	m.condemned = corrupt
-	m.out.Push(Output{Noticed: &errchan.Noticed{Round: m.streams[Errors].id.Seq, By: from, Corrupt: corrupt}})
+	m.out.Push(Output{Noticed: &errchan.Noticed{Round: m.stream(Errors).id.Seq, By: from, Corrupt: corrupt}})
 }
 
 // condemns says whether the verdict of the round under way will be final because of a death: it
 // needs this rank's proposal, which will contain the dead that this rank knows of. No notice
 // says so, because all ranks that have not joined learn of the death themselves.
-func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.streams[Errors].joined }
+func (m *Machine) condemns() bool { return len(m.dead) > 0 && !m.stream(Errors).joined }
 
 // expect notes that the next round is open elsewhere.
 func (m *Machine) expect(from int, msg *Message) {

@@ -44,7 +44,7 @@ func (m *Machine) Fall() {
 // propose sends a complete value to the parent; the root sends it to all ranks, as a
 // candidate on which the library agrees.
 func (m *Machine) propose(k Stream) {
-	s, v := &m.streams[k], m.votes
+	s, v := m.stream(k), m.votes
 	switch {
 	case v.fallen || v.tree.up < 0 && (v.voting || m.isForNobody(k)):
 	case v.tree.up >= 0:
@@ -63,7 +63,7 @@ func (m *Machine) propose(k Stream) {
 // takeVoted takes a proposal or a candidate. It keeps those of later votes, trees, epochs or
 // agreements.
 func (m *Machine) takeVoted(from int, msg *Message) {
-	v, s := m.votes, &m.streams[msg.Stream]
+	v, s := m.votes, m.stream(msg.Stream)
 	ahead := msg.Stream == Errors && msg.ID.Seq > s.id.Seq ||
 		msg.Stream != Errors && !msg.ID.Epoch.Stale(s.id.Epoch) && (msg.ID.Epoch != s.id.Epoch || msg.ID.Seq > s.id.Seq)
 	switch {
@@ -96,7 +96,7 @@ func (m *Machine) canTake(candidate *Message) bool {
 	if candidate == nil { // this rank has voted without one
 		return false
 	}
-	s := &m.streams[candidate.Stream]
+	s := m.stream(candidate.Stream)
 	return s.joined && s.id == candidate.ID && !(m.frozen && candidate.Stream.isCalled())
 }
 
@@ -135,13 +135,13 @@ func (m *Machine) Voted(words []uint32) {
 	if changed {
 		v.trees++
 		for k := range streams {
-			if m.isVoted(k) {
-				m.streams[k].heard, m.streams[k].sent = nil, false
+			if s := m.streams[k]; s != nil && m.isVoted(k) {
+				s.heard, s.sent = nil, false
 			}
 		}
 	}
 	if words[0]&accepted != 0 && m.canTake(candidate) {
-		m.streams[candidate.Stream].end(candidate)
+		m.stream(candidate.Stream).end(candidate)
 		m.decided(candidate)
 	}
 	m.takeLater()
@@ -157,7 +157,7 @@ func (m *Machine) concede() {
 		return
 	}
 	isNews := func(r int) bool { return !v.tree.isDead(r) }
-	waits := slices.ContainsFunc(m.streams[:Closings], func(s stream) bool { return s.joined })
+	waits := slices.ContainsFunc(m.streams[:Closings], func(s *stream) bool { return s != nil && s.joined })
 	if v.fallen || waits && slices.ContainsFunc(m.dead, isNews) {
 		m.vote(v.fallen)
 	}

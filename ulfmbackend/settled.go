@@ -30,68 +30,25 @@ func prefer(a, b errchan.Settled) errchan.Settled {
 	return a
 }
 
-// A history has the ends of the last agreements of recent epochs, as far as one rank knows them.
-// Other ranks may still be in such an epoch: each may lack the verdict that ended it here, but
-// at most one verdict of each communicator.
-type history struct {
-	epochs []past // in the order in which this rank was in them, the present one last
-}
-
-// A past has the ends of one epoch's agreements. The elements of its slices are never changed.
-type past struct {
-	epoch   transport.Epoch
-	since   []int             // the generations of the errors that came after it
-	settled []errchan.Settled // the last decision of each stream, and the agreements that an error ended
-}
-
-// note notes how an agreement ended, unless this is known.
-func (h *history) note(s errchan.Settled) {
-	i := slices.IndexFunc(h.epochs, func(p past) bool { return p.epoch == s.ID.Epoch })
-	if i < 0 {
-		return // it is forgotten
+// note notes how an agreement ended, unless this is known. Past has the last decision of each
+// stream, and the agreements that an error ended, for the verdicts that come. Other ranks may still
+// be in such an epoch: each may lack the verdict that ended it here, but at most one verdict of
+// each communicator. Ends in epochs that all ranks have left are forgotten, except where an
+// agreement is open.
+func (m *Machine) note(s errchan.Settled) {
+	after := func(a, b errchan.Agreement) bool {
+		return a.Epoch == b.Epoch && a.Creates == b.Creates && a.Seq > b.Seq
 	}
-	p := &h.epochs[i]
-	later := func(old errchan.Settled) bool {
-		return old.ID == s.ID || old.ID.Creates == s.ID.Creates && old.ID.Seq > s.ID.Seq && old.Decision != nil
+	known := func(old errchan.Settled) bool {
+		return old.ID == s.ID || after(old.ID, s.ID) && old.Decision != nil
 	}
-	if slices.ContainsFunc(p.settled, later) {
+	if s.ID.Epoch.IsPast(m.epoch) && !m.hasOpen(s.ID.Epoch) || slices.ContainsFunc(m.past, known) {
 		return
 	}
-	p.settled = slices.DeleteFunc(slices.Clone(p.settled), func(old errchan.Settled) bool {
-		return old.ID.Creates == s.ID.Creates && old.ID.Seq < s.ID.Seq && s.Decision != nil
+	m.past = slices.DeleteFunc(slices.Clone(m.past), func(old errchan.Settled) bool {
+		return after(s.ID, old.ID) && s.Decision != nil
 	})
-	p.settled = append(p.settled, s)
-}
-
-// begin begins epoch e.
-func (h *history) begin(e transport.Epoch) { h.epochs = append(slices.Clip(h.epochs), past{epoch: e}) }
-
-// advance begins epoch e after an error of the given generation. It forgets the epochs
-// that all living ranks have left, except those of the agreements in keep.
-func (h *history) advance(generation int, e transport.Epoch, keep []errchan.Agreement) {
-	epochs := make([]past, 0, len(h.epochs)+1)
-	for _, p := range h.epochs {
-		again := slices.Contains(p.since, generation)
-		if again && !slices.ContainsFunc(keep, func(id errchan.Agreement) bool { return id.Epoch == p.epoch }) {
-			continue
-		}
-		if !again {
-			p.since = append(slices.Clip(p.since), generation)
-		}
-		epochs = append(epochs, p)
-	}
-	h.epochs = epochs
-	h.begin(e)
-}
-
-// all returns the ends of all agreements that are not forgotten, in order.
-func (h *history) all() []errchan.Settled {
-	all := []errchan.Settled{}
-	for _, p := range h.epochs {
-		all = append(all, p.settled...)
-	}
-	slices.SortFunc(all, compareSettled)
-	return all
+	m.past = append(m.past, s)
 }
 
 // Freeze stops all decisions of this rank except verdicts, until Advance allows them. The
@@ -99,7 +56,10 @@ func (h *history) all() []errchan.Settled {
 // into the verdict.
 func (m *Machine) Freeze() []errchan.Settled {
 	m.frozen = true
-	return m.past.all()
+	if len(m.past) == 0 {
+		return []errchan.Settled{}
+	}
+	return slices.SortedFunc(slices.Values(m.past), compareSettled)
 }
 
 // Complete notes the settled agreements of this communicator, from a verdict.
@@ -113,7 +73,7 @@ func (m *Machine) Complete(settled []errchan.Settled) {
 
 // settle notes how an agreement ended.
 func (m *Machine) settle(s errchan.Settled) {
-	m.past.note(s)
+	m.note(s)
 	if s.Decision != nil {
 		m.gone = union(m.gone, s.Decision.Dead)
 	}
@@ -122,11 +82,9 @@ func (m *Machine) settle(s errchan.Settled) {
 // End returns how an agreement ended, if this is known: its decision, or nil if an error ended it.
 // Decisions before a stream's last one are forgotten.
 func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) {
-	for _, p := range m.past.epochs {
-		for _, s := range p.settled {
-			if s.ID == id {
-				return s.Decision, true
-			}
+	for _, s := range m.past {
+		if s.ID == id {
+			return s.Decision, true
 		}
 	}
 	return nil, false
@@ -135,6 +93,11 @@ func (m *Machine) End(id errchan.Agreement) (d *errchan.Decision, known bool) {
 // IsOpen says whether a later verdict may complete an agreement of an old epoch, to which
 // this rank has made a proposal.
 func (m *Machine) IsOpen(id errchan.Agreement) bool { return slices.Contains(m.open, id) }
+
+// hasOpen says whether an agreement of epoch e is open.
+func (m *Machine) hasOpen(e transport.Epoch) bool {
+	return slices.ContainsFunc(m.open, func(id errchan.Agreement) bool { return id.Epoch == e })
+}
 
 // Advance begins epoch e after an error of the given generation. The agreements of the old
 // epoch are over, with one exception: if a member is lost, and this rank is frozen because
@@ -148,12 +111,14 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 		case frozen && (lost || i < len(m.open)):
 			open = append(open, id)
 		default:
-			m.past.note(errchan.Settled{Comm: m.id, ID: id})
+			m.note(errchan.Settled{Comm: m.id, ID: id})
 		}
 	}
 	m.open, m.frozen = open, frozen
-	m.past.advance(generation, e, open)
-	m.enter(e)
+	m.past = slices.DeleteFunc(slices.Clone(m.past), func(s errchan.Settled) bool {
+		return s.ID.Epoch.Missing(e, generation) > 1 && !m.hasOpen(s.ID.Epoch)
+	})
+	m.epoch, m.streams[Repairs], m.streams[Creations], m.proposed = e, nil, nil, nil
 	m.takeLater()
 	m.standIn()
 }
@@ -161,7 +126,7 @@ func (m *Machine) Advance(generation int, e transport.Epoch, frozen, lost bool) 
 // contributed returns the agreements under way to which the program has proposed.
 func (m *Machine) contributed() (ids []errchan.Agreement) {
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined && !m.left {
+		if s := m.streams[k]; s != nil && s.joined && !m.left {
 			ids = append(ids, s.id)
 		}
 	}

@@ -105,7 +105,7 @@ func (u *universe) end(r int) {
 func (u *universe) propose(r int, k Stream) {
 	p := &u.programs[r]
 	u.feed(r, func(m *Machine) {
-		id := m.streams[k].id
+		id := m.stream(k).id
 		p.proposed = append(p.proposed, id)
 		m.Propose(id, Value{Flag: p.flag})
 	})
@@ -230,7 +230,7 @@ func (u *universe) events(visit func(string, func(*universe))) {
 				u.programs[r].joined = true
 				u.feed(r, func(m *Machine) { m.Raise([]byte{byte(r), byte(p.raises)}, p.unwinds && p.raises == 1, m.Freeze()) })
 			})
-		} else if p.noticed && !p.waits && !u.machines[r].streams[Errors].joined {
+		} else if p.noticed && !p.waits && !u.machines[r].stream(Errors).joined {
 			visit(fmt.Sprintf("%d joins", r), func(u *universe) { u.join(r) })
 		}
 		if p.revokes {

@@ -94,7 +94,10 @@ func (u *universe) clone() *universe {
 func (m *Machine) clone() *Machine {
 	c := *m
 	c.mine, c.reported, c.later = slices.Clone(m.mine), slices.Clone(m.reported), slices.Clone(m.later)
-	c.proposed, c.past.epochs = maps.Clone(m.proposed), slices.Clone(m.past.epochs)
+	c.proposed = maps.Clone(m.proposed)
+	for k := range streams {
+		c.streams[k] = new(*m.stream(k))
+	}
 	c.out = errchan.Queue[Output]{}
 	return &c
 }
@@ -118,27 +121,24 @@ func (u *universe) key() [sha256.Size]byte {
 	for r, m := range u.machines {
 		flags(u.alive(r))
 		if u.alive(r) {
-			for k, s := range m.streams {
+			for k := range streams {
+				s := m.stream(k)
 				flags(s.joined, s.sent, s.last != nil)
 				list(sorted(s.heard))
-				b = append(b, Encode(&Message{Kind: Up, Stream: Stream(k), ID: s.id, Value: &s.value})...)
+				b = append(b, Encode(&Message{Kind: Up, Stream: k, ID: s.id, Value: &s.value})...)
 				if s.last != nil {
 					b = append(b, Encode(&Message{Kind: Up, Value: s.last.Value})...)
 					number(s.last.Origin)
 				}
 				b = errchan.AppendReports(b, s.late)
 			}
-			for _, past := range m.past.epochs {
-				number(int(past.epoch))
-				list(past.since)
-				b = appendSettled(b, past.settled)
-			}
+			b = appendSettled(b, m.past)
 			for _, id := range m.open {
 				number(int(id.Epoch), int(streamOf(id)), int(id.Seq))
 			}
 			list(m.gone)
 			flags(m.frozen, m.abandoned)
-			number(len(m.later))
+			number(int(m.epoch), len(m.later))
 			list(m.dead)
 			list(m.missed)
 			flags(m.released)
@@ -193,7 +193,7 @@ func (u *universe) settle() {
 	for w, wire := range u.wires {
 		m := u.machines[w[1]]
 		for len(wire) > 0 {
-			round := m.streams[Errors].id.Seq
+			round := m.stream(Errors).id.Seq
 			msg := wire[0]
 			late := msg.Kind == Notice && (msg.ID.Seq < round || msg.ID.Seq == round && (!m.notices.isNews(msg.Corrupt) || m.final))
 			if !late && (msg.Kind != Revoke || !m.revokes.open) {

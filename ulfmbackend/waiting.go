@@ -12,11 +12,11 @@ import (
 // neither.
 func (m *Machine) Waiting() string {
 	var all []string
-	if s := &m.streams[Errors]; m.notices.open {
+	if s := m.stream(Errors); m.notices.open {
 		all = append(all, fmt.Sprintf("error round %d waits for %s", s.id.Seq, m.missing(Errors)))
 	}
 	for _, k := range []Stream{Repairs, Creations} {
-		if s := &m.streams[k]; s.joined && !m.left && !(k == Creations && m.abandoned) {
+		if s := m.stream(k); s.joined && !m.left && !(k == Creations && m.abandoned) {
 			all = append(all, fmt.Sprintf("%v waits for %s", s.value.Calls, m.missing(k)))
 		}
 	}
@@ -28,7 +28,7 @@ func (m *Machine) Waiting() string {
 
 func (m *Machine) missing(k Stream) string {
 	var names []string
-	s := &m.streams[k]
+	s := m.stream(k)
 	if !s.joined {
 		names = append(names, "this rank to join")
 	}

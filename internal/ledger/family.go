@@ -17,7 +17,7 @@ import (
 // that shrinks repeatedly does not build a long line of ancestors to look at. The world has
 // neither from nor parent.
 func (l *Ledger) Make(c, from, parent *Comm, e transport.Epoch, agreed bool, ranks []int) bool {
-	c.ledger, c.epoch, c.ranks, c.ascending = l, e, ranks, slices.IsSorted(ranks)
+	c.ledger, c.epoch, c.ranks = l, e, ranks
 	c.alone = [1]*Comm{c}
 	l.made++
 	c.number = l.made
@@ -139,17 +139,20 @@ func (c *Comm) DerivedFrom(a *Comm) bool {
 	return false
 }
 
-// has says whether the rank of the world is a member.
+// has says whether the rank of the world is a member. It looks whether ranks ascend, as they most
+// often do: not before, because all ranks of a large job may make a communicator at a time.
 func (c *Comm) has(world int) bool {
-	switch {
-	case c.ranks == nil:
+	if c.ranks == nil {
 		return true
-	case c.ascending:
+	}
+	if !c.looked {
+		c.looked, c.ascending = true, slices.IsSorted(c.ranks)
+	}
+	if c.ascending {
 		_, found := slices.BinarySearch(c.ranks, world)
 		return found
-	default:
-		return slices.Contains(c.ranks, world)
 	}
+	return slices.Contains(c.ranks, world)
 }
 
 func (c *Comm) worldRank(rank int) int {

@@ -230,6 +230,7 @@ type Comm struct {
 	// needsLook says that a look may find something here or at an ancestor. It is read
 	// without the lock.
 	needsLook  atomic.Bool
+	disturbing bool // looks at communicators derived from it may find something here or above
 	open       bool // the round is open; it is as long as raised is not empty
 	joined     bool // this rank has consented to the round's end; implies open
 	fatal      bool // a notice has said that the round's verdict will be final
@@ -270,6 +271,7 @@ type Comm struct {
 	votes  []*Vote
 
 	ranks     []int // the members' ranks in the world; nil: the same as here
+	looked    bool  // ascending is known
 	ascending bool  // ranks ascend
 	// everywhere says that all members have their sides, or get them no matter what their
 	// programs do.

@@ -37,20 +37,25 @@ func (c *Comm) Disturbed() bool {
 	return false
 }
 
-// update sets needsLook of c's family.
+// update sets needsLook of c's family after a change of c. Thousands may be derived from c, and
+// most changes do not concern them.
 func (c *Comm) update() {
-	above := c.ledger.dead || c.ledger.over
-	for a := c.parent; a != nil && !above; a = a.parent {
-		above = a.disturbs()
+	if c.parent != nil {
+		c.updateBelow(c.parent.disturbing)
+	} else {
+		c.updateBelow(c.ledger.dead || c.ledger.over)
 	}
-	c.updateBelow(above)
 }
 
 func (c *Comm) updateBelow(above bool) {
-	below := above || c.disturbs()
-	c.needsLook.Store(below || c.corrupted != nil || c.revoked || c.closed)
+	disturbing := above || c.disturbs()
+	c.needsLook.Store(disturbing || c.corrupted != nil || c.revoked || c.closed)
+	if disturbing == c.disturbing {
+		return
+	}
+	c.disturbing = disturbing
 	for d := c.child; d != nil; d = d.next {
-		d.updateBelow(below)
+		d.updateBelow(disturbing)
 	}
 }
 
@@ -220,7 +225,7 @@ func (e *Error) tell() {
 	for d := e.Comm; d != nil; d = e.Comm.inFamily(d) {
 		if d.corrupted == e {
 			d.untold = nil
+			d.update()
 		}
 	}
-	e.Comm.update()
 }

@@ -86,9 +86,9 @@ func (l *Ledger) End(everywhere bool) {
 	for _, c := range l.world.Family() {
 		c.open, c.fatal, c.joined, c.losing, c.raised, c.unsubmitted, c.frozen = false, false, false, false, nil, nil, 0
 		l.paid(c)
+		c.update()
 		l.push(Resume, c)
 	}
-	l.world.update()
 	l.push(Wake, nil)
 }
 

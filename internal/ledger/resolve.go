@@ -180,7 +180,7 @@ func (c *Comm) Moved() {
 	c.endStale()
 	c.update()
 	l.push(Wake, nil)
-	for d := c; d != nil; d = c.inFamily(d) {
+	for d := c; d != nil && c.corrupted != nil; d = c.inFamily(d) {
 		if d.corrupted != nil {
 			l.push(Resume, d)
 		}

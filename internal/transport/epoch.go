@@ -47,6 +47,10 @@ func (e Epoch) Missing(f Epoch, generation int) int {
 	return int((f>>(2*generation) - e>>(2*generation)) & 3)
 }
 
+// IsPast says whether all ranks have left epoch e, as a rank in the later epoch f knows: two errors
+// of one communicator have come after e. A rank that resolves the second has left e by the first.
+func (e Epoch) IsPast(f Epoch) bool { return f.ahead(e)&highBits != 0 }
+
 // Stale says whether messages of epoch e can never be received in epoch f or after it: some
 // error that f counts came after e.
 //
@@ -62,17 +66,18 @@ func (e Epoch) Missing(f Epoch, generation int) int {
 // If a rank is further behind nevertheless, messages to it that are ahead in every component
 // are not stale either, because their sum is ahead by more.
 func (e Epoch) Stale(f Epoch) bool {
-	return int32(e>>32)-int32(f>>32) < e.ahead(f)
+	a := e.ahead(f)
+	return int32(e>>32)-int32(f>>32) < int32(bits.OnesCount32(a&^highBits)+2*bits.OnesCount32(a&highBits))
 }
 
-// ahead returns the sum of e's counts minus f's, each modulo 4.
-func (e Epoch) ahead(f Epoch) int32 {
-	const high, low = 0xaaaaaaaa, 0x55555555 // bits of the counts
+const highBits = 0xaaaaaaaa // of the counts
+
+// ahead returns e's counts minus f's, each modulo 4.
+func (e Epoch) ahead(f Epoch) uint32 {
 	x, y := uint32(e), uint32(f)
 	// With the high bit of each pair set in x and clear in y, no borrow leaves a pair. The last
 	// operation corrects the high bits.
-	d := ((x | high) - (y &^ high)) ^ ((x ^ ^y) & high)
-	return int32(bits.OnesCount32(d&low) + 2*bits.OnesCount32(d&high))
+	return ((x | highBits) - (y &^ highBits)) ^ ((x ^ ^y) & highBits)
 }
 
 // String returns the number of errors, and, if not all are the root's, each count

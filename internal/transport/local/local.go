@@ -2,7 +2,6 @@ package local
 
 import (
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -36,6 +35,7 @@ type sub struct {
 	*communicator
 	missing []bool // which members, by their ranks in the parent
 	count   int    // number of missing members
+	ranks   []int  // the members' ranks here, by those in the parent; nil: the same
 }
 
 // settle notes that a rank has made s or never will. It says whether no rank is missing now. The
@@ -104,9 +104,9 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		return nil, err
 	}
 	parent := s.comm
-	n, rank := len(parent.sides), s.rank
+	n := len(parent.sides)
 	if members != nil {
-		n, rank = len(members), slices.Index(members, s.rank)
+		n = len(members)
 	}
 	parent.mu.Lock()
 	made := parent.subs[name]
@@ -121,9 +121,15 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 			return members[i]
 		}
 		c := newCommunicator(parent.job, n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
-		made = &sub{c, make([]bool, len(parent.sides)), n}
+		made = &sub{communicator: c, missing: make([]bool, len(parent.sides)), count: n}
+		if members != nil {
+			made.ranks = make([]int, len(parent.sides))
+		}
 		for i := range n {
 			made.missing[rankOf(i)] = true
+			if members != nil {
+				made.ranks[members[i]] = i
+			}
 		}
 		// A process that dies later finds made in subs: it is dead before it looks there, with
 		// parent.mu.
@@ -140,6 +146,10 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		delete(parent.subs, name)
 	}
 	parent.mu.Unlock()
+	rank := s.rank
+	if made.ranks != nil { // many ranks find theirs, which one has looked up
+		rank = made.ranks[rank]
+	}
 	return &made.sides[rank], nil
 }
 
