@@ -29,10 +29,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		return 0, nilStore("Restore")
 	}
 	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
-	err = s.background(ctx, "Restore", func(op hook.Background, end func(error)) {
-		go func() { end(s.agree(op)) }()
-	})
-	if err != nil {
+	if err := s.background(ctx, "Restore", s.agree); err != nil {
 		return 0, err
 	}
 	b := s.base
