@@ -19,9 +19,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
 	var rho, rr, shadow2 float64 // shadow·r, r·r, shadow·shadow
 	if opt.From != nil {
-		scalars := make([]float64, 3)
-		opt.From.load(x, scalars, r, p, shadow)
-		rho, rr, shadow2 = scalars[0], scalars[1], scalars[2]
+		opt.From.load(x, []*float64{&rho, &rr, &shadow2}, r, p, shadow)
 	} else {
 		sys.residual(ctx, r, x)
 		copy(p, r)

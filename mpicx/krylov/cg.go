@@ -17,9 +17,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
 	var rz, rr float64
 	if opt.From != nil {
-		scalars := make([]float64, 2)
-		opt.From.load(x, scalars, r, p)
-		rz, rr = scalars[0], scalars[1]
+		opt.From.load(x, []*float64{&rz, &rr}, r, p)
 	} else {
 		sys.residual(ctx, r, x)
 		z := sys.precondition(ctx, zbuf, r)

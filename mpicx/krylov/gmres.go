@@ -180,13 +180,8 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 		}
 		c.y[i] /= c.h[i][i]
 	}
-	step := c.rNow
-	clear(step)
-	for i, y := range c.y[:c.j] {
-		c.y[i] = -y
-	}
-	subtractAll(step, c.v[:c.j], c.y, 1)
-	step = c.sys.precondition(ctx, c.z, step)
+	c.combine(c.rNow, c.y[:c.j])
+	step := c.sys.precondition(ctx, c.z, c.rNow)
 	for i := range x {
 		x[i] = c.x[i] + step[i]
 	}
@@ -197,9 +192,12 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 	for i := c.j - 1; i >= 0; i-- {
 		c.t[i], c.t[i+1] = -c.sin[i]*c.t[i+1], c.cos[i]*c.t[i+1]
 	}
-	clear(r)
-	for i, t := range c.t[:c.j+1] {
-		c.t[i] = -t
-	}
-	subtractAll(r, c.v[:c.j+1], c.t, 1)
+	c.combine(r, c.t[:c.j+1])
+}
+
+// combine sets w to the sum of a[i] times vector i of the basis. It changes a.
+func (c *cycle) combine(w, a []float64) {
+	clear(w)
+	scale(a, -1)
+	subtractAll(w, c.v[:len(a)], a, 1)
 }

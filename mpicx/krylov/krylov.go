@@ -155,9 +155,11 @@ func (s *Snapshot) store(x []float64, scalars []float64, vectors ...[]float64) {
 	}
 }
 
-func (s *Snapshot) load(x []float64, scalars []float64, vectors ...[]float64) {
+func (s *Snapshot) load(x []float64, scalars []*float64, vectors ...[]float64) {
 	copy(x, s.X)
-	copy(scalars, s.Scalars)
+	for i, v := range scalars {
+		*v = s.Scalars[i]
+	}
 	for i, v := range vectors {
 		copy(v, s.Vectors[i])
 	}
