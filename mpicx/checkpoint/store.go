@@ -81,9 +81,7 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	}
 	x, err := newVariable(name, v)
 	if err != nil {
-		if s.err == nil {
-			s.err = err
-		}
+		s.err = cmp.Or(s.err, err)
 		return
 	}
 	for _, opt := range opts {
