@@ -36,8 +36,7 @@ type Machine struct {
 	ring       Config // config with the period and timeout of the ring
 	rank, size int
 
-	// dead are the ranks that this one knows to be dead, except itself. A dead rank never
-	// returns.
+	// dead are the ranks that this one knows to be dead, except itself. A dead rank never returns.
 	dead runs
 	// silent says that this rank has been declared dead, or has no quorum. It then ignores all
 	// messages and sends none, and stays silent.

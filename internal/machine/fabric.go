@@ -121,8 +121,7 @@ func (f *fabric) Respawn(process int) { f.roster.begin(process + 1) }
 // Begun returns the number of processes that were started or are to be.
 func (f *fabric) Begun() int { return f.roster.begins() }
 
-// refusal returns the error of a process that cannot have the place that its environment gives
-// it.
+// refusal returns the error of a process that cannot have the place that its environment gives it.
 func (f *fabric) refusal(why string) error {
 	return &transport.LibraryError{Call: "mpicxrun", Text: fmt.Sprintf(
 		"rank %d of %s=%s: that job %s; start a program from a rank without %[2]s in its environment, unless it replaces that rank", f.Rank, envJob, f.dir, why)}

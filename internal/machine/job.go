@@ -31,8 +31,7 @@ type Job struct {
 }
 
 // NewJob makes a job that begins with n processes; later more may be started in it. The caller
-// starts them, each with the Variables of its Place. When the caller's process ends, they end
-// too.
+// starts them, each with the Variables of its Place. When the caller's process ends, they end too.
 func NewJob(n, later int) (*Job, error) {
 	if err := Fits(n, later); err != nil {
 		return nil, err

@@ -256,8 +256,7 @@ func (s *Store) describe(parts bool) (all []*holding) {
 	return all
 }
 
-// Close ends the use of the store. It is collective, like a communicator's Close. The files
-// remain.
+// Close ends the use of the store. It is collective, like a communicator's Close. The files remain.
 func (s *Store) Close(ctx context.Context) error {
 	if s == nil {
 		return nilStore("Close")

@@ -5,14 +5,12 @@ import (
 	"math"
 )
 
-// GMRES is the generalized minimal residual method, for any regular matrix,
-// preconditioned from the right, so that its residuals are those of the system
-// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5).
-// It begins a new cycle every Options.Restart iterations.
+// GMRES is the generalized minimal residual method, for any regular matrix, preconditioned from the
+// right, so that its residuals are those of the system (Saad, Iterative Methods for Sparse Linear
+// Systems, 2nd ed., algorithm 9.5). It begins a new cycle every Options.Restart iterations.
 //
-// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an
-// iteration, however long the basis, and once more when that does not do: see
-// cycle.orthogonalize.
+// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an iteration,
+// however long the basis, and once more when that does not do: see cycle.orthogonalize.
 func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	m := opt.Restart
 	if m <= 0 {

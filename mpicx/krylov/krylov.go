@@ -61,8 +61,7 @@ type Options struct {
 	// change what State shows, at its own risk. An error ends the method.
 	Observe func(ctx context.Context, s *State) error
 
-	// From continues where the Snapshot, of the same method, was saved, instead
-	// of beginning at x.
+	// From continues where the Snapshot, of the same method, was saved, instead of beginning at x.
 	From *Snapshot
 }
 
