@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// sameUser returns the pid of the process that listened at the other end when this one connected, or
-// 0 if the process is in a PID namespace that this one does not see. It returns an error if the
+// sameUser returns the pid of the process that listened at the other end when this one connected.
+// It is 0 if the process is in a PID namespace that this one does not see. It is an error if the
 // process does not belong to this user.
 func sameUser(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
