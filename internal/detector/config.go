@@ -31,8 +31,7 @@ type Config struct {
 	//	δ = 4·max(η, L)
 	//
 	// or more, no living rank is accused even if a rank stands still for up to δ/4, which it does
-	// not notice (see Machine): one heartbeat may then come η + δ/4 later, and
-	// 2η + L + δ/4 <= δ.
+	// not notice (see Machine): one heartbeat may then come η + δ/4 later, and 2η + L + δ/4 <= δ.
 	Timeout time.Duration
 
 	// Ping makes the highest living rank ping all others each period, and declare each rank dead

@@ -36,8 +36,7 @@ type Machine struct {
 	ring       Config // config with the period and timeout of the ring
 	rank, size int
 
-	// dead are the ranks that this one knows to be dead, except itself. A dead rank never
-	// returns.
+	// dead are the ranks that this one knows to be dead, except itself. A dead rank never returns.
 	dead runs
 	// silent says that this rank has been declared dead, or has no quorum. It then ignores all
 	// messages and sends none, and stays silent.
@@ -146,27 +145,27 @@ func (m *Machine) Step(now time.Duration, from int, msg Message) error {
 	}
 	m.doubt(now)
 	switch {
-	case !m.dead.has(from, from) && (msg.Kind == Answer || msg.Kind == Notice && msg.First <= m.rank && m.rank <= msg.Last),
-		msg.Kind == Answer && !msg.side().lessThan(m.side()):
+	case !m.dead.has(from, from) && (msg.Kind == answer || msg.Kind == Notice && msg.first <= m.rank && m.rank <= msg.last),
+		msg.Kind == answer && !msg.side().lessThan(m.side()):
 		m.silent = true
 		m.out = append(m.out, Output{Died: m.rank})
 	case m.dead.has(from, from):
 		// Of two ranks that have declared each other dead, at least one falls silent. A rank on the
-		// larger side that gets an Answer does not obey it, but sends an Answer itself. A Notice
+		// larger side that gets an answer does not obey it, but sends one itself. A Notice
 		// does not decide this: it may have been under way for a long time, and its side may have
 		// become smaller since.
 		m.send(from, m.side().answer())
 	case msg.Kind == Notice:
-		m.learn(now, from, msg.First, msg.Last)
+		m.learn(now, from, msg.first, msg.last)
 	case msg.Kind == Heartbeat:
 		m.hear(now, from)
 	case msg.Kind == Ping && !m.config.Ping:
 		return fmt.Errorf("detector: %v from rank %d, expected none", msg.Kind, from)
 	case msg.Kind == Ping:
 		m.send(from, Message{Kind: Heartbeat})
-	case msg.Kind == NewObserver && from == m.observer:
+	case msg.Kind == newObserver && from == m.observer:
 		m.beat(now)
-	case msg.Kind == NewObserver:
+	case msg.Kind == newObserver:
 		return fmt.Errorf("detector: %v is rank %d, expected %d, the next that lives", msg.Kind, from, m.observer)
 	}
 	return nil
@@ -239,7 +238,7 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 	m.neighbours = m.findNeighbours()
 	for _, to := range old { // also the dead: a rank that was declared dead but lives is told so
 		if to != from {
-			m.send(to, Message{Kind: Notice, First: first, Last: last})
+			m.send(to, Message{Kind: Notice, first: first, last: last})
 		}
 	}
 	for _, to := range m.neighbours {
@@ -247,7 +246,7 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 			continue
 		}
 		for _, u := range m.dead {
-			m.send(to, Message{Kind: Notice, First: u.first, Last: u.last})
+			m.send(to, Message{Kind: Notice, first: u.first, last: u.last})
 		}
 	}
 	if 2*m.dead.size() >= m.size && m.config.Quorum {
@@ -259,8 +258,8 @@ func (m *Machine) learn(now time.Duration, from, first, last int) {
 	if emitter := m.living(m.rank-1, -1); emitter != m.emitter {
 		m.emitter, m.heard = emitter, false
 		if emitter != m.rank {
-			m.send(emitter, Message{Kind: NewObserver})
-			m.suspectAt = now + m.patience(2) // more than 2L: NewObserver there, heartbeat back
+			m.send(emitter, Message{Kind: newObserver})
+			m.suspectAt = now + m.patience(2) // more than 2L: newObserver there, heartbeat back
 		}
 	}
 	m.takeWatch(now)

@@ -266,7 +266,7 @@ func TestStateIsLogarithmic(t *testing.T) {
 	m, err := New(usual, 7, n, 0)
 	require.NoError(t, err)
 	require.LessOrEqual(t, cap(m.neighbours), 64)
-	require.NoError(t, m.Step(0, 8, Message{Kind: Notice, First: 9, Last: n - 1}))
+	require.NoError(t, m.Step(0, 8, Message{Kind: Notice, first: 9, last: n - 1}))
 	require.Len(t, m.dead, 1)
 	require.LessOrEqual(t, cap(m.neighbours), 64)
 	require.Equal(t, 6, m.emitter)
@@ -302,7 +302,7 @@ func TestBadArguments(t *testing.T) {
 		{-1, Message{Kind: Notice}, "detector: notice from rank -1, expected another one of 0 to 2"},
 		{3, Message{Kind: Notice}, "detector: notice from rank 3, expected another one of 0 to 2"},
 		{2, Message{Kind: Ping}, "detector: ping from rank 2, expected none"},
-		{0, Message{Kind: NewObserver}, "detector: new observer is rank 0, expected 2, the next that lives"},
+		{0, Message{Kind: newObserver}, "detector: new observer is rank 0, expected 2, the next that lives"},
 	} {
 		require.EqualError(t, m.Step(0, c.from, c.msg), c.want)
 		require.Empty(t, m.Output())

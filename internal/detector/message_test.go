@@ -10,7 +10,7 @@ import (
 // back, or an error; and no message, sensible or not, makes a machine panic.
 func FuzzDecode(f *testing.F) {
 	for _, msg := range []Message{
-		{Kind: Heartbeat}, {Kind: NewObserver}, {Kind: Notice}, {Kind: Notice, First: 3, Last: 299}, {Kind: Notice, First: 2, Last: 1}, side{300, 0}.answer(), {},
+		{Kind: Heartbeat}, {Kind: newObserver}, {Kind: Notice}, {Kind: Notice, first: 3, last: 299}, {Kind: Notice, first: 2, last: 1}, side{300, 0}.answer(), {},
 	} {
 		b := Encode(msg)
 		f.Add(b[:], 1)

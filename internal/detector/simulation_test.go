@@ -189,11 +189,11 @@ func (s *simulation) carryOut(rank int) {
 			r.heartbeats++
 		case Notice:
 			r.notices++
-		case NewObserver:
+		case newObserver:
 			r.requests++
 		case Ping:
 			r.pings++
-		case Answer:
+		case answer:
 		}
 		var delay time.Duration
 		if s.delay != nil {

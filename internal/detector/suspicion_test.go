@@ -43,7 +43,7 @@ func requireSilent(t *testing.T, m *Machine, now time.Duration) {
 	require.True(t, m.Dead(m.rank))
 	require.Equal(t, Never, m.Deadline())
 	m.Tick(now)
-	require.NoError(t, m.Step(now, (m.rank+1)%m.size, Message{Kind: NewObserver}))
+	require.NoError(t, m.Step(now, (m.rank+1)%m.size, Message{Kind: newObserver}))
 	require.Empty(t, m.Output())
 }
 
@@ -124,7 +124,7 @@ func TestDoubtIsLimited(t *testing.T) {
 				case "heartbeat from elsewhere":
 					require.NoError(t, m.Step(now, 2, Message{Kind: Heartbeat}))
 				case "request":
-					require.NoError(t, m.Step(now, 2, Message{Kind: NewObserver}))
+					require.NoError(t, m.Step(now, 2, Message{Kind: newObserver}))
 				}
 				m.Tick(now)
 				require.Equal(t, i+1, m.score, "once a stall")
@@ -160,10 +160,10 @@ func TestTrustComesBack(t *testing.T) {
 func TestZombieIsAnswered(t *testing.T) {
 	m, err := New(usual, 0, 8, 0)
 	require.NoError(t, err)
-	require.NoError(t, m.Step(1, 4, Message{Kind: Notice, First: 2, Last: 3}))
+	require.NoError(t, m.Step(1, 4, Message{Kind: Notice, first: 2, last: 3}))
 	require.Equal(t, []Output{{Died: 2}, {Died: 3}}, m.Output()[:2])
 	for _, msg := range []Message{
-		{Kind: Heartbeat}, {Kind: NewObserver}, {Kind: Notice, First: 5, Last: 6}, {Kind: Notice, First: 0, Last: 1},
+		{Kind: Heartbeat}, {Kind: newObserver}, {Kind: Notice, first: 5, last: 6}, {Kind: Notice, first: 0, last: 1},
 		side{5, 0}.answer(), side{6, 3}.answer(),
 	} {
 		require.NoError(t, m.Step(2, 3, msg))

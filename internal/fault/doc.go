@@ -24,19 +24,9 @@
 // A rank is its number in the world. Other numbers count from 1. A collective has the name of
 // its function in package mpicx: Allreduce, BcastValue.
 //
-//	kill 3 at operation 17          instead of beginning its 17th operation
-//	kill 3 in Allreduce step 2      before the first message of the second step
-//	kill 3 in Bcast step 1 call 4   the same in its fourth Bcast
-//	kill 2 in agree message 1       before the first message that it sends in Agree
-//	kill 2 random seed 7 of 500     at one of its first 500 operations
-//	kill any 2 random seed 7 of 500 the same for two ranks, drawn with this seed
-//
-// A statement with "any" has random moments. If ranks are processes, a statement can also name
-// another signal than SIGKILL, make a rank exit, or stop it for a while:
-//
-//	kill 3 by SIGTERM at operation 17
-//	exit 2 with status 3 in Barrier step 2
-//	stop 1 for 200ms in Allreduce step 2      it continues afterwards, and has not died
+// A statement with "any" has random moments. Only ranks that are processes can get another signal
+// than SIGKILL, exit, or be stopped. RunFaults and RunProcessFaults of package mpicxtest have
+// examples.
 //
 // An operation is a send, a receive or a probe that the rank begins on any of its
 // communicators, including those of its collective operations. The named operation is the first
@@ -54,12 +44,9 @@
 // and their answers ("diagnose"); and messages that programs have ended ("end").
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
-// has nothing to do in them: an Allreduce of one number has steps 1 and 2 among 4 goroutine
-// ranks, and steps 2 and 3 among 4 processes, whose step 1 is for numbers of ranks that are not
-// a power of two. A statement with "must" has to be carried out at all its ranks. [Plan.Missed]
-// returns the statements that were not, and [Plan.Counts] the moments that a rank has passed:
-//
-//	must kill 3 in Allreduce step 2
+// has nothing to do in them. A statement with "must" has to be carried out at all its ranks.
+// [Plan.Missed] returns the statements that were not, and [Plan.Counts] the moments that a rank
+// has passed.
 //
 // If the rank's program is sequential, moments are reproducible up to the first error that it
 // meets.

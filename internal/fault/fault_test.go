@@ -30,8 +30,8 @@ var plans = map[string]string{
 	"stop any 2 for 200ms random seed 1 of 2": "",
 	"must kill 3 in Allreduce step 2":         "",
 	"must stop any 2 for 1s random seed 1 of 2; kill 0 at operation 1":                                "",
-	"stop 1 for 0.25s in end message 1":                                                               "stop 1 for 250ms in end message 1",
-	"\tkill  1 in end message 2 ;\n\n kill 2 at  operation 03\n":                                      "kill 1 in end message 2; kill 2 at operation 3",
+	"stop 1 for 0.25s in end message 1":                                                               "",
+	"\tkill  1 in end message 2 ;\n\n kill 2 at  operation 03\n":                                      "kill 1 in end message 2; kill 2 at operation 03",
 	fmt.Sprintf("kill %d random seed %d of %d", math.MaxInt32, uint64(math.MaxUint64), math.MaxInt32): "",
 }
 

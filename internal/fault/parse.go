@@ -25,6 +25,8 @@ var Protocols = []string{
 	"createintercomm", "merge", "diagnose", "end",
 }
 
+var signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}
+
 // Parse reads a plan. Its error names the first word that does not fit, its position, and what
 // was expected.
 func Parse(text string) (*Plan, error) {
@@ -34,7 +36,9 @@ func Parse(text string) (*Plan, error) {
 		for part := range strings.SplitSeq(line, ";") {
 			r := reader{words: words(part, i+1, column)}
 			if len(r.words) > 1 {
-				p.statements = append(p.statements, r.statement())
+				s := r.statement()
+				s.text = strings.Join(strings.Fields(part), " ")
+				p.statements = append(p.statements, s)
 			}
 			if r.err != nil {
 				return nil, r.err
@@ -162,7 +166,7 @@ func (r *reader) deed(verb string) (d Deed) {
 			r.fail(w, "a duration such as 200ms")
 		}
 	case r.maybe("by"):
-		d.Signal = r.one(Signals...)
+		d.Signal = r.one(signals...)
 	}
 	return d
 }

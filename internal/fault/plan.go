@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Plan says which ranks die, and when, in one run of a job. The zero Plan kills none.
@@ -38,12 +39,22 @@ const (
 )
 
 type statement struct {
-	must bool // the test fails if it is not carried out
+	text string // in the language, with single blanks
+	must bool   // the test fails if it is not carried out
 	Deed
 	any  bool // rank says how many die
 	rank int
 	moment
 	seed uint64
+}
+
+// A Deed is what a statement does to a rank. The zero Deed kills it. Others need ranks that are
+// processes.
+type Deed struct {
+	Signal string // the rank is killed by this signal
+	Exits  bool   // the rank exits with Status
+	Status int
+	Stop   time.Duration // the rank is stopped for this long, and does not die
 }
 
 // A moment is when a rank dies, or what a rank is about to do.
@@ -66,34 +77,24 @@ func (m moment) comes(now moment) bool {
 func (p *Plan) String() string {
 	texts := make([]string, len(p.statements))
 	for i, s := range p.statements {
-		texts[i] = s.String()
+		texts[i] = s.text
 	}
 	return strings.Join(texts, "; ")
 }
 
-func (s statement) String() string {
-	text, how := s.words()
-	if s.must {
-		text = "must " + text
+// Deadly reports whether a rank may die by the plan.
+func (p *Plan) Deadly() bool {
+	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.Stop == 0 })
+}
+
+// OfProcesses returns an error if the plan does something that can be done only to processes.
+func (p *Plan) OfProcesses() error {
+	for _, s := range p.statements {
+		if s.Deed != (Deed{}) {
+			return fmt.Errorf("fault plan: %q: ranks are goroutines, and this is for processes", s.text)
+		}
 	}
-	if s.any {
-		text += " any"
-	}
-	text += fmt.Sprint(" ", s.rank, how)
-	switch s.kind {
-	case operation:
-		text += fmt.Sprint(" at operation ", s.n)
-	case step:
-		text += fmt.Sprintf(" in %s step %d", s.name, s.n)
-	case message:
-		text += fmt.Sprintf(" in %s message %d", s.name, s.n)
-	case random:
-		text += fmt.Sprintf(" random seed %d of %d", s.seed, s.n)
-	}
-	if s.call > 0 {
-		text += fmt.Sprint(" call ", s.call)
-	}
-	return text
+	return nil
 }
 
 // Fits returns an error if the plan kills ranks that a job of this size does not have, or more
@@ -102,9 +103,9 @@ func (p *Plan) Fits(ranks int) error {
 	for _, s := range p.statements {
 		switch {
 		case s.any && s.rank > ranks:
-			return fmt.Errorf("fault plan: %q: %d ranks, expected %d at most", s, s.rank, ranks)
+			return fmt.Errorf("fault plan: %q: %d ranks, expected %d at most", s.text, s.rank, ranks)
 		case !s.any && s.rank >= ranks:
-			return fmt.Errorf("fault plan: %q: rank %d, expected 0 to %d", s, s.rank, ranks-1)
+			return fmt.Errorf("fault plan: %q: rank %d, expected 0 to %d", s.text, s.rank, ranks-1)
 		}
 	}
 	return nil
@@ -162,7 +163,7 @@ func (p *Plan) Missed(ranks int) (all []Missed) {
 	for i, s := range p.statements {
 		for rank := range ranks {
 			if _, dies := s.of(rank, ranks); dies && s.must && !slices.Contains(p.carried, carried{i, rank}) {
-				all = append(all, Missed{s.String(), rank})
+				all = append(all, Missed{s.text, rank})
 			}
 		}
 	}

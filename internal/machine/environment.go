@@ -23,17 +23,18 @@ const (
 )
 
 // A Place is a process's place in a job. The ranks of the processes that are started later follow
-// those of the Size processes with which the job begins.
+// those of the size processes with which the job begins.
 type Place struct {
-	dir               string
-	Rank, Size, Later int
+	dir         string
+	Rank        int
+	size, later int
 }
 
 // all returns the number of processes that the job can have.
-func (p Place) all() int { return p.Size + p.Later }
+func (p Place) all() int { return p.size + p.later }
 
 // isLater says whether the process was started later.
-func (p Place) isLater() bool { return p.Rank >= p.Size }
+func (p Place) isLater() bool { return p.Rank >= p.size }
 
 // Started returns the place that the environment gives this process, or nil if it gives none.
 func Started() (*Place, error) {
@@ -64,7 +65,7 @@ func (p Place) Job() string { return filepath.Base(p.dir) }
 // none.
 func Processes() int {
 	if p, err := Started(); err == nil && p != nil {
-		return p.Size
+		return p.size
 	}
 	return launcher.Processes()
 }
@@ -74,7 +75,7 @@ func Names() []string { return []string{envJob, envRank, envSize, envLater} }
 
 // Variables returns the variables that give a process this place.
 func (p Place) Variables() map[string]string {
-	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.Size), envLater: strconv.Itoa(p.Later)}
+	return map[string]string{envJob: p.dir, envRank: strconv.Itoa(p.Rank), envSize: strconv.Itoa(p.size), envLater: strconv.Itoa(p.later)}
 }
 
 func (p Place) memory() string  { return filepath.Join(p.dir, "memory") }

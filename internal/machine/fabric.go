@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,9 +47,9 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 	} else if err != nil {
 		return node.Start{}, fmt.Errorf("the memory of mpicxrun's job: %w", err)
 	}
-	f.roster = memory[:rosterSize(f.all())]
+	f.roster = rosterOf(memory, f.all())
 	if isMortal {
-		atomic.StoreUint32(f.roster.mortality(), 1)
+		f.roster.survives.Store(1)
 	}
 	if !f.roster.claim(f.Rank, mine) {
 		return node.Start{}, f.refusal("has another process as this rank")
@@ -60,7 +59,7 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 			return node.Start{}, err
 		}
 	} else {
-		if f.peers, err = peers.Join(f.ctx, f.sockets(), f.Rank, f.Size+1); err != nil {
+		if f.peers, err = peers.Join(f.ctx, f.sockets(), f.Rank, f.size+1); err != nil {
 			return node.Start{}, err
 		}
 		_ = os.Remove(f.dir) // succeeds for the last process, when the directory is empty
@@ -80,8 +79,8 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 	for r := range near {
 		near[r] = r
 	}
-	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.Size > runtime.NumCPU(),
-		Machines: make([]int, f.all()), Near: near, Memory: memory[len(f.roster):], Later: f.Later, Wakes: true, Marks: marks}, nil
+	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.size > runtime.NumCPU(),
+		Machines: make([]int, f.all()), Near: near, Memory: memory[rosterSize(f.all()):], Later: f.later, Wakes: true, Marks: marks}, nil
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of
@@ -104,7 +103,7 @@ func (f *fabric) watchLauncher() error {
 			case <-look.C:
 			}
 			if syscall.Flock(int(memory.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
-				f.end(f.Size)
+				f.end(f.size)
 				return
 			}
 		}
@@ -120,10 +119,9 @@ const launcherPeriod = 100 * time.Millisecond
 func (f *fabric) Respawn(process int) { f.roster.begin(process + 1) }
 
 // Begun returns the number of processes that were started or are to be.
-func (f *fabric) Begun() int { return f.roster.begun() }
+func (f *fabric) Begun() int { return f.roster.begins() }
 
-// refusal returns the error of a process that cannot have the place that its environment gives
-// it.
+// refusal returns the error of a process that cannot have the place that its environment gives it.
 func (f *fabric) refusal(why string) error {
 	return &transport.LibraryError{Call: "mpicxrun", Text: fmt.Sprintf(
 		"rank %d of %s=%s: that job %s; start a program from a rank without %[2]s in its environment, unless it replaces that rank", f.Rank, envJob, f.dir, why)}
@@ -133,7 +131,7 @@ func (f *fabric) refusal(why string) error {
 // passes messages on until all have left, so until then its end is a death.
 func (f *fabric) end(index int) {
 	switch {
-	case index == f.Size:
+	case index == f.size:
 		_ = os.RemoveAll(f.dir)
 		fmt.Fprintf(os.Stderr, "mpicx: rank %d: mpicxrun has ended, and so does its job\n", f.Rank)
 		f.Kill()
@@ -147,11 +145,11 @@ func (f *fabric) Poll(*node.Sink, int) (happened, died bool) {
 	if f.peers != nil {
 		f.peers.Look()
 	}
-	return false, f.roster.deaths() > f.asked
+	return false, f.roster.deaths.Load() > f.asked
 }
 
 func (f *fabric) Failed() ([]int, error) {
-	f.asked = f.roster.deaths() // not the length of the list: who noted a death may have died before it was counted
+	f.asked = f.roster.deaths.Load() // not the length of the list: who noted a death may have died before it was counted
 	return f.roster.dead(), nil
 }
 
@@ -161,22 +159,17 @@ func (f *fabric) Desert() { _ = f.Finalize(true) }
 // errNowhere: a job on one machine sends nothing to other machines.
 var errNowhere = errors.New("a process that is not on this machine")
 
-func (*fabric) Send(int, node.Header, []byte) error { return errNowhere }
-func (*fabric) Transfer(bool, int, uint32, []byte, uint64) (bool, error) {
-	return false, errNowhere
-}
-func (*fabric) Requests() int { return 0 }
-
-func (*fabric) Pressing() bool { return false }
+func (*fabric) Send(int, node.Header, []byte) error                      { return errNowhere }
+func (*fabric) Transfer(bool, int, uint32, []byte, uint64) (bool, error) { return false, errNowhere }
+func (*fabric) Requests() int                                            { return 0 }
+func (*fabric) Pressing() bool                                           { return false }
 
 func (f *fabric) Leave(bool) error {
 	f.roster.set(f.Rank, left)
 	return nil
 }
 
-func (f *fabric) EverybodyLeft() (bool, error) {
-	return f.roster.over(), nil
-}
+func (f *fabric) EverybodyLeft() (bool, error) { return f.roster.over(), nil }
 
 func (f *fabric) Finalize(bool) error {
 	if f.over != nil {

@@ -31,13 +31,12 @@ type Job struct {
 }
 
 // NewJob makes a job that begins with n processes; later more may be started in it. The caller
-// starts them, each with the Variables of its Place. When the caller's process ends, they end
-// too.
+// starts them, each with the Variables of its Place. When the caller's process ends, they end too.
 func NewJob(n, later int) (*Job, error) {
 	if err := Fits(n, later); err != nil {
 		return nil, err
 	}
-	j := &Job{Place: Place{Rank: n, Size: n, Later: later}, ready: make(chan struct{})}
+	j := &Job{Place: Place{Rank: n, size: n, later: later}, ready: make(chan struct{})}
 	if err := j.make("/dev/shm"); err != nil { // which is memory, if it exists and has room
 		if other := j.make(os.TempDir()); other != nil {
 			return nil, fmt.Errorf("%d bytes of shared memory: %w; %w", memorySize(j.all()), err, other)
@@ -50,7 +49,7 @@ func NewJob(n, later int) (*Job, error) {
 		if j.peers, j.err = peers.Listen(j.sockets(), n, n+1); j.err == nil {
 			j.err = j.peers.Join(ctx)
 		}
-		if j.Later == 0 && j.err == nil {
+		if j.later == 0 && j.err == nil {
 			_ = os.Remove(j.memory()) // all have mapped it, or none will
 			_ = os.Remove(j.dir)
 		}
@@ -82,12 +81,13 @@ func (j *Job) make(in string) (err error) {
 	if err == nil {
 		j.lives, err = makeFile(j.memory(), memorySize(j.all()))
 	}
+	var memory []byte
 	if err == nil {
-		j.roster, err = node.MapFile(j.memory(), memorySize(j.all()))
+		memory, err = node.MapFile(j.memory(), memorySize(j.all()))
 	}
 	if err == nil {
-		j.roster, j.shared = j.roster[:rosterSize(j.all())], j.roster[rosterSize(j.all()):]
-		j.roster.begin(j.Size)
+		j.roster, j.shared = rosterOf(memory, j.all()), memory[rosterSize(j.all()):]
+		j.roster.begin(j.size)
 	}
 	if err != nil {
 		_ = os.RemoveAll(j.dir)
@@ -134,19 +134,19 @@ func sweep(in string) {
 	}
 }
 
-// Of returns the place of a rank.
-func (j *Job) Of(rank int) Place { return Place{j.dir, rank, j.Size, j.Later} }
+// of returns the place of a rank.
+func (j *Job) of(rank int) Place { return Place{j.dir, rank, j.size, j.later} }
 
 // ended reports the end of a process to the others, which do not see it if the process had not
 // come, or if one of the two was started later. It returns the state that the process was in.
 func (j *Job) ended(rank int) state {
 	j.roster.claim(rank, never)
 	was := j.roster.state(rank)
-	if j.Later > 0 && !j.roster.over() {
+	if j.later > 0 && !j.roster.over() {
 		j.roster.seen(rank)
 		node.WakeAll(j.shared, j.all())
 	}
-	if j.Of(rank).isLater() {
+	if j.of(rank).isLater() {
 		return was
 	}
 	select {
@@ -158,27 +158,6 @@ func (j *Job) ended(rank int) state {
 		}
 	}
 	return was
-}
-
-// isFirst says whether no other process died before this one, as far as the others have seen.
-// The system may report the end of a process that this death has caused before this one.
-func (j *Job) isFirst(rank int) bool {
-	for r := range j.all() {
-		if j.roster.before(r, rank) {
-			return false
-		}
-	}
-	return true
-}
-
-// any says whether a process is in this state.
-func (j *Job) any(of state) bool {
-	for r := range j.all() {
-		if j.roster.state(r) == of {
-			return true
-		}
-	}
-	return false
 }
 
 // Close removes the files of the job that are left.

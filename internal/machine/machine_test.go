@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -137,7 +136,7 @@ func TestEndWakesSleepers(t *testing.T) {
 // A process that has left still passes messages on. Its end is a death unless all have left:
 // then the job ends in this way.
 func TestEndOfWhoHasLeft(t *testing.T) {
-	f := &fabric{Place: Place{Size: 3}, roster: make(roster, rosterSize(3)), wake: func() {}}
+	f := &fabric{Place: Place{size: 3}, roster: rosterOf(make([]byte, rosterSize(3)), 3), wake: func() {}}
 	f.roster.begin(3)
 	for r, s := range []state{left, mortal, mortal} {
 		f.roster.set(r, s)
@@ -177,9 +176,9 @@ func TestStatusOfWhoHasLeft(t *testing.T) {
 // A process may be killed after it has noted a death on the roster, and before it has counted it.
 // The others see the next death nevertheless.
 func TestDeathThatIsNotCounted(t *testing.T) {
-	b := roster(make([]byte, rosterSize(3)))
+	b := rosterOf(make([]byte, rosterSize(3)), 3)
 	f := &fabric{roster: b}
-	atomic.StoreUint32(b.when(0), 1)
+	b.processes[0].death.Store(1)
 	dead, err := f.Failed()
 	require.NoError(t, err)
 	require.Equal(t, []int{0}, dead)

@@ -9,12 +9,25 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
 
-// A roster is the beginning of a job's shared memory. Its words are read and written atomically. It
-// has a cache line for each process. The first word of the line is the process's state. The second
-// is 0 while no process has seen its death, and then its place, from 1, in the order in which
-// deaths were seen. A last line has the number of deaths that have been seen, the number of
-// processes that were started or are to be started, and whether the job survives deaths.
-type roster []byte
+// A roster is the beginning of a job's shared memory.
+type roster struct {
+	processes []process
+	*totals
+}
+
+// A process is a process's cache line on the roster.
+type process struct {
+	state atomic.Uint32
+	death atomic.Uint32 // its place in the order in which deaths were seen, from 1; 0: no process has seen its death
+	_     [line - 8]byte
+}
+
+// The totals are the last line of the roster.
+type totals struct {
+	deaths   atomic.Uint32 // that any process has seen
+	begun    atomic.Uint32 // processes that were started or are to be started; they are the first ones
+	survives atomic.Uint32 // 1: the job survives the death of a process; not known before one has joined
+}
 
 // A state is the state of a process on the roster.
 type state uint32
@@ -34,21 +47,25 @@ func rosterSize(n int) int { return (n + 1) * line }
 
 func memorySize(n int) int { return rosterSize(n) + node.MemorySize(n) }
 
-func (b roster) word(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line])) }
+// rosterOf returns the roster of n processes in the memory.
+func rosterOf(memory []byte, n int) roster {
+	memory = memory[:rosterSize(n)]
+	return roster{unsafe.Slice((*process)(unsafe.Pointer(&memory[0])), n), (*totals)(unsafe.Pointer(&memory[n*line]))}
+}
 
 // seen notes that this process has seen the death of another.
 func (b roster) seen(rank int) {
-	if atomic.CompareAndSwapUint32(b.when(rank), 0, b.deaths()+1) {
-		atomic.AddUint32(b.count(), 1)
+	if b.processes[rank].death.CompareAndSwap(0, b.deaths.Load()+1) {
+		b.deaths.Add(1)
 	}
 }
 
 // died says whether a process has seen the death of another.
-func (b roster) died(rank int) bool { return atomic.LoadUint32(b.when(rank)) > 0 }
+func (b roster) died(rank int) bool { return b.processes[rank].death.Load() > 0 }
 
 // over says whether all processes that have not died have left.
 func (b roster) over() bool {
-	for r := range b.begun() {
+	for r := range b.begins() {
 		if b.state(r) != left && !b.died(r) {
 			return false
 		}
@@ -56,61 +73,51 @@ func (b roster) over() bool {
 	return true
 }
 
-// deaths returns the number of deaths that any process has seen.
-func (b roster) deaths() uint32 { return atomic.LoadUint32(b.count()) }
-
-func (b roster) count() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line])) }
-
-// survives says whether the job survives the death of a process. It is not known before a process
-// has joined.
-func (b roster) survives() bool { return atomic.LoadUint32(b.mortality()) > 0 }
-
-func (b roster) mortality() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+8])) }
-
-// begun returns the number of processes that were started or are to be started. They are the first
-// ones.
-func (b roster) begun() int { return min(int(atomic.LoadUint32(b.beginnings())), len(b)/line-1) }
+// begins returns the number of processes that were started or are to be started.
+func (b roster) begins() int { return min(int(b.begun.Load()), len(b.processes)) }
 
 // begin makes the launcher start the first n processes, unless they were started.
 func (b roster) begin(n int) {
-	for {
-		was := atomic.LoadUint32(b.beginnings())
-		if uint32(n) <= was || atomic.CompareAndSwapUint32(b.beginnings(), was, uint32(n)) {
-			return
-		}
+	for was := b.begun.Load(); uint32(n) > was && !b.begun.CompareAndSwap(was, uint32(n)); was = b.begun.Load() {
 	}
 }
 
-func (b roster) beginnings() *uint32 { return (*uint32)(unsafe.Pointer(&b[len(b)-line+4])) }
-
 // dead returns the processes whose deaths have been seen, in order.
 func (b roster) dead() (all []int) {
-	for r := range len(b)/line - 1 {
+	for r := range b.processes {
 		if b.died(r) {
 			all = append(all, r)
 		}
 	}
 	slices.SortStableFunc(all, func(p, q int) int {
-		return cmp.Compare(atomic.LoadUint32(b.when(p)), atomic.LoadUint32(b.when(q)))
+		return cmp.Compare(b.processes[p].death.Load(), b.processes[q].death.Load())
 	})
 	return all
 }
 
-// when returns the word with a process's place in the order of deaths; 0: its death was not seen.
-func (b roster) when(rank int) *uint32 { return (*uint32)(unsafe.Pointer(&b[rank*line+4])) }
-
-// before says whether the death of a process was seen before that of another.
-func (b roster) before(one, other int) bool {
-	first, second := atomic.LoadUint32(b.when(one)), atomic.LoadUint32(b.when(other))
-	return first > 0 && (second == 0 || first < second)
+// isFirst says whether no other process died before this one, as far as processes have seen. The
+// system may report the end of a process that this death has caused before this one.
+func (b roster) isFirst(rank int) bool {
+	dead := b.dead()
+	return len(dead) == 0 || b.processes[dead[0]].death.Load() == b.processes[rank].death.Load()
 }
 
-func (b roster) state(rank int) state { return state(atomic.LoadUint32(b.word(rank))) }
+// any says whether a process is in one of these states.
+func (b roster) any(of ...state) bool {
+	for r := range b.processes {
+		if slices.Contains(of, b.state(r)) {
+			return true
+		}
+	}
+	return false
+}
 
-func (b roster) set(rank int, s state) { atomic.StoreUint32(b.word(rank), uint32(s)) }
+func (b roster) state(rank int) state { return state(b.processes[rank].state.Load()) }
+
+func (b roster) set(rank int, s state) { b.processes[rank].state.Store(uint32(s)) }
 
 // claim changes the state of a process from absent to another. It returns false if the process was
 // not absent.
 func (b roster) claim(rank int, s state) bool {
-	return atomic.CompareAndSwapUint32(b.word(rank), uint32(absent), uint32(s))
+	return b.processes[rank].state.CompareAndSwap(uint32(absent), uint32(s))
 }

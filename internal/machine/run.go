@@ -16,14 +16,14 @@ import (
 
 // An Outcome says how a process has ended.
 type Outcome struct {
-	State    *os.ProcessState // nil: it was to be started later, and could not be
-	Order    int              // its place in the order of all ends, from 0
-	First    bool             // no process had died before
-	Died     bool             // it had not left the job, or others still needed it, and other processes were in it
-	Survived bool             // others have continued without it
-	Asked    bool             // a signal that Run has forwarded, to ask the job to end, has ended it
+	State *os.ProcessState // nil: it was to be started later, and could not be
 
-	was state
+	order    int  // its place in the order of all ends, from 0
+	first    bool // no process had died before
+	died     bool // it had not left the job, or others still needed it, and other processes were in it
+	survived bool // others have continued without it
+	asked    bool // a signal that Run has forwarded, to ask the job to end, has ended it
+	was      state
 }
 
 // lookOut is the time between two looks for processes that are to be started.
@@ -50,7 +50,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	n := j.all()
 	r := run{Job: j, command: command, say: say, ends: make(chan end, 2*n), running: make(map[int]*os.Process),
 		outcomes: make([]Outcome, n), news: make([]string, n), next: syscall.SIGTERM}
-	for rank := range j.Size {
+	for rank := range j.size {
 		if err := r.start(); err != nil {
 			r.abort()
 			return []Outcome{{}}, fmt.Errorf("rank %d can't be started: %w", rank, err)
@@ -58,7 +58,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	}
 	ready := j.ready
 	var asked <-chan time.Time
-	if j.Later > 0 {
+	if j.later > 0 {
 		ticker := time.NewTicker(lookOut)
 		defer ticker.Stop()
 		asked = ticker.C
@@ -100,7 +100,7 @@ type run struct {
 	running  map[int]*os.Process
 	unread   int         // the processes that are running, or whose output is
 	started  int         // of the ranks: their processes were started, or could not be
-	order    int         // the Order of the next Outcome
+	order    int         // the order of the next Outcome
 	ending   []os.Signal // they have asked the job to end, in order
 	outcomes []Outcome
 	news     []string // what is said of a rank: after its output, or at once if it could not be started
@@ -121,7 +121,7 @@ func (r *run) start() error {
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}
-	for name, value := range r.Of(rank).Variables() {
+	for name, value := range r.of(rank).Variables() {
 		c.Env = append(c.Env, name+"="+value) // the last one counts
 	}
 	c.SysProcAttr = attributes()
@@ -156,7 +156,7 @@ func (r *run) abort() {
 
 // startLater starts the processes that others have asked for.
 func (r *run) startLater() {
-	for len(r.running) > 0 && r.started < r.roster.begun() {
+	for len(r.running) > 0 && r.started < r.roster.begins() {
 		rank := r.started
 		if err := r.start(); err != nil {
 			r.news[rank] = fmt.Sprintf("rank %d can't be started: %v", rank, err)
@@ -169,7 +169,7 @@ func (r *run) startLater() {
 // note notes the end of a process, and returns the state that it was in.
 func (r *run) note(rank int, state *os.ProcessState) state {
 	was := r.ended(rank)
-	r.outcomes[rank] = Outcome{State: state, Order: r.order, Asked: slices.Contains(r.ending, endedBy(state)), was: was}
+	r.outcomes[rank] = Outcome{State: state, order: r.order, asked: slices.Contains(r.ending, endedBy(state)), was: was}
 	r.order++
 	return was
 }
@@ -187,10 +187,10 @@ func (r *run) noteEnd(e end) {
 	was := r.note(e.rank, e.state)
 	switch {
 	case was == left || r.all() == 1:
-	case r.any(mortal):
+	case r.roster.any(mortal):
 		r.news[e.rank] = fmt.Sprintf("rank %d has died: %v", e.rank, e.state)
-	case r.any(fragile):
-		if !r.saidFirst && r.isFirst(e.rank) {
+	case r.roster.any(fragile):
+		if !r.saidFirst && r.roster.isFirst(e.rank) {
 			r.saidFirst = true
 			r.news[e.rank] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e.rank, e.state)
 		}
@@ -206,14 +206,14 @@ func (r *run) judge() []Outcome {
 	outcomes := r.outcomes[:r.started]
 	for rank := range outcomes {
 		o := &outcomes[rank]
-		o.Died = (o.was != left || r.roster.died(rank)) && (r.any(mortal) || r.any(fragile) || r.any(left))
-		o.Survived = o.Died && r.any(left) && !r.any(fragile) && r.roster.survives()
-		o.First = o.Died && r.isFirst(rank)
+		o.died = (o.was != left || r.roster.died(rank)) && r.roster.any(mortal, fragile, left)
+		o.survived = o.died && r.roster.any(left) && !r.roster.any(fragile) && r.roster.survives.Load() > 0
+		o.first = o.died && r.roster.isFirst(rank)
 		switch {
 		case r.news[rank] != "":
-		case o.Survived: // no process had come when it died, or it had left
+		case o.survived: // no process had come when it died, or it had left
 			r.say(fmt.Sprintf("rank %d has died: %v", rank, o.State))
-		case o.First && !r.saidFirst && o.was == left:
+		case o.first && !r.saidFirst && o.was == left:
 			r.say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", rank, o.State))
 		}
 	}
@@ -252,17 +252,17 @@ func Status(outcomes []Outcome) int {
 	status, order := 0, len(outcomes)
 	for _, o := range outcomes {
 		s := o.Status()
-		if o.Asked {
+		if o.asked {
 			return s
 		}
-		if s == 0 && o.Died {
+		if s == 0 && o.died {
 			s = 1
 		}
-		if o.First {
-			o.Order -= len(outcomes)
+		if o.first {
+			o.order -= len(outcomes)
 		}
-		if s != 0 && o.Order < order && !o.Survived {
-			status, order = s, o.Order
+		if s != 0 && o.order < order && !o.survived {
+			status, order = s, o.order
 		}
 	}
 	return status

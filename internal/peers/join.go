@@ -212,7 +212,7 @@ func (p *Peers) accept(ctx context.Context, l *net.UnixListener) {
 			index := int(binary.LittleEndian.Uint32(hello[:]))
 			ok := stop() && err == nil && index < len(p.others) && index != p.me
 			if ok {
-				if err := sameUser(c); err != nil {
+				if _, err := sameUser(c); err != nil {
 					p.refuse(fmt.Sprint("from process ", index), err)
 					ok = false
 				}
@@ -238,8 +238,9 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 	most := max(10*time.Millisecond, time.Duration(len(p.others))*time.Millisecond/2) // else many would only try
 	for wait := 50 * time.Microsecond; ctx.Err() == nil; wait = min(2*wait, most) {
 		c, err := d.DialContext(ctx, "unix", name)
+		pid := 0
 		if err == nil {
-			if err = sameUser(c.(*net.UnixConn)); err != nil {
+			if pid, err = sameUser(c.(*net.UnixConn)); err != nil {
 				_ = c.Close()
 			}
 		}
@@ -256,7 +257,8 @@ func (p *Peers) connect(ctx context.Context, index int, name string) {
 			var hello [4]byte
 			binary.LittleEndian.PutUint32(hello[:], uint32(p.me))
 			_, _ = to.Write(hello[:]) // if it has ended, the reader sees it
-			p.change(func() { o.begin(to) })
+			raw, _ := to.SyscallConn()
+			p.change(func() { o.to, o.raw, o.pid = to, raw, pid })
 			p.readers.Go(func() { p.read(index) })
 			return
 		}

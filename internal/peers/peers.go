@@ -12,9 +12,6 @@ import (
 	"syscall"
 )
 
-// Supported says whether this package works on this system.
-const Supported = true
-
 // Peers are the connections of this process with the others.
 type Peers struct {
 	me     int
@@ -41,13 +38,8 @@ type peer struct {
 	// kept open, because its end would tell the process that this one has ended.
 	to, from *net.UnixConn
 	raw      syscall.RawConn // of to
+	pid      int             // of the process that listened when to was made; 0: not known
 	ended    atomic.Bool
-}
-
-// begin sets the connection to the process.
-func (o *peer) begin(to *net.UnixConn) {
-	o.to = to
-	o.raw, _ = to.SyscallConn()
 }
 
 // peek says whether a read would return, and whether it would find the end. Go's sockets do not
@@ -120,14 +112,10 @@ func (p *Peers) Marks() []*uint32 { return p.marks.all() }
 func (p *Peers) Kill(index int) error {
 	p.mu.Lock()
 	o := &p.others[index]
-	to, raw := o.to, o.raw
+	raw, pid := o.raw, o.pid
 	p.mu.Unlock()
-	if to == nil || o.ended.Load() {
+	if raw == nil || o.ended.Load() {
 		return os.ErrProcessDone
-	}
-	pid, err := pidOf(to)
-	if err != nil {
-		return err
 	}
 	if pid <= 0 || pid == os.Getpid() {
 		return fmt.Errorf("the process at the other end of a socket: %w", errors.ErrUnsupported)

@@ -9,9 +9,6 @@ import (
 	"runtime"
 )
 
-// Supported says whether this package works on this system.
-const Supported = false
-
 // Peers has no connections on this system.
 type Peers struct{}
 

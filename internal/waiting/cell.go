@@ -233,11 +233,13 @@ func (c *Cell) park(ctx context.Context) error {
 		return nil
 	}
 	keeper.Look()
-	var woken bool
-	if place.Observe == nil { // checked here to save a call
-		woken = place.await(ended)
-	} else {
-		woken = place.awaitObserved(c, ended)
+	var over func()
+	if place.Observe != nil {
+		over = place.Observe(c)
+	}
+	woken := place.await(ended)
+	if over != nil {
+		over()
 	}
 	if !woken || !place.Woken() {
 		if c.slot.CompareAndSwap(place, nil) {

@@ -62,14 +62,6 @@ func (p *Place) rouse() {
 	}
 }
 
-// awaitObserved is await for the future of c, of a Place with Observe.
-func (p *Place) awaitObserved(c *Cell, ended <-chan struct{}) (woken bool) {
-	over := p.Observe(c)
-	woken = p.await(ended)
-	over()
-	return woken
-}
-
 // await blocks until the Place is woken or ended is closed, and says which.
 func (p *Place) await(ended <-chan struct{}) (woken bool) {
 	switch {

@@ -32,7 +32,7 @@ func TestSaveLeavesErrorsToTheProgram(t *testing.T) {
 		if world.Rank() != 0 { // so it stays under way
 			st.Save(ctx, 0)
 		}
-		time.Sleep(time.Duration(world.Rank()) * time.Second)
+		time.Sleep(time.Duration(1+world.Rank()) * time.Second) // all have left Open by then
 		err := world.Signal(ctx, fmt.Errorf("of rank %d", world.Rank()))
 		p, ok := errors.AsType[*mpicx.PropagatedError](err)
 		require.True(t, ok, "%v", err)

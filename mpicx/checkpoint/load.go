@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -85,8 +84,7 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	var a gathering[offer]
-	err = s.background(ctx, "Load", func(op hook.Background, end func(error)) {
+	all, err := meet(ctx, s, "Load", func() offer {
 		me := offer{Request: r, Version: -1, Loads: s.loads}
 		if s.base != nil {
 			me.Version, me.Parts = s.base.Key.Version, s.base.parts()
@@ -94,12 +92,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		if s.opts.dir != "" {
 			me.Files, _ = s.listDir() // other ranks may see what this one does not
 		}
-		op.Exchange(a.contribute(me), end)
+		return me
 	})
-	if err != nil {
-		return got, err
-	}
-	all, err := a.list()
 	if err != nil {
 		return got, err
 	}

@@ -111,6 +111,13 @@ func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	return f.Wait(ctx)
 }
 
+// assemble is a meeting of Open or Rejoin. It throws its error.
+func assemble[T any](ctx context.Context, s *Store, v T) []T {
+	all, err := meet(ctx, s, "Open", func() T { return v })
+	mpicx.Throw(err)
+	return all
+}
+
 // introduce determines the groups.
 //
 // A rank whose directory is bad comes to the meeting, too, and brings its error: if it left before,
@@ -128,7 +135,7 @@ func (s *Store) introduce(ctx context.Context) {
 		}
 	}
 	me.Err = textOf(bad)
-	all := meet(ctx, s, me)
+	all := assemble(ctx, s, me)
 	machines := make([]int, len(all))
 	for r, other := range all {
 		mpicx.Throw(ofRank(r, other.Err, r == rank, bad))
@@ -168,7 +175,7 @@ func (s *Store) look(ctx context.Context) (me inventory) {
 	}
 	// One rank that sees another directory is enough: what the ranks divide among them must be seen
 	// by all.
-	s.shared = !slices.Contains(meet(ctx, s, s.shared), false)
+	s.shared = !slices.Contains(assemble(ctx, s, s.shared), false)
 	if rank == 0 {
 		// All ranks have looked for it, or the meeting would not have ended.
 		_ = prepareDir(dir, 0) // removes the token
@@ -224,7 +231,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot
 	me.Stamp, me.Saves, me.Saved = s.stamp, s.saves, s.saved
 	me.Slots, me.Lost, me.Err = from.describe(true), from.lost, textOf(me.err)
 	for {
-		all := meet(ctx, s, me)
+		all := assemble(ctx, s, me)
 		for r, o := range all {
 			mpicx.Throw(ofRank(r, o.Err, r == s.comm.Rank(), me.err))
 		}
@@ -237,7 +244,7 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot
 		}
 		got, bad := p.fetch(ctx, s, from)
 		// A file may be bad after its header. It is then left out, and all ranks choose again.
-		if len(p.reads) == 0 || slices.Max(meet(ctx, s, len(bad))) == 0 {
+		if len(p.reads) == 0 || slices.Max(assemble(ctx, s, len(bad))) == 0 {
 			return s.rebuild(p, from, got)
 		}
 		me.Files = slices.DeleteFunc(me.Files, func(f stored) bool { return slices.Contains(bad, f) })

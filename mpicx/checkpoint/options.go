@@ -14,8 +14,9 @@ type options struct {
 	err   error // of the first wrong option
 }
 
-func (o *options) refuse(format string, args ...any) {
-	if o.err == nil {
+// check notes what is wrong with an option, unless it is ok or another is wrong.
+func (o *options) check(ok bool, format string, args ...any) {
+	if !ok && o.err == nil {
 		o.err = fmt.Errorf("checkpoint: "+format, args...)
 	}
 }
@@ -23,11 +24,9 @@ func (o *options) refuse(format string, args ...any) {
 func read(opts []Option) (*options, error) {
 	o := &options{scheme: scheme{1, 1}, every: 1, keep: 2}
 	for i, opt := range opts {
-		if opt == nil {
-			o.refuse("option %d is nil, expected one such as Partner(1)", i)
-			continue
+		if o.check(opt != nil, "option %d is nil, expected one such as Partner(1)", i); opt != nil {
+			opt(o)
 		}
-		opt(o)
 	}
 	if o.dir == "" {
 		o.every, o.keep = 0, 0
@@ -41,9 +40,7 @@ func read(opts []Option) (*options, error) {
 // work.
 func Partner(r int) Option {
 	return func(o *options) {
-		if r < 0 || r > 255 {
-			o.refuse("Partner(%d), expected 0 to 255 copies", r)
-		}
+		o.check(0 <= r && r <= 255, "Partner(%d), expected 0 to 255 copies", r)
 		o.scheme = scheme{1, r}
 	}
 }
@@ -53,9 +50,7 @@ func Partner(r int) Option {
 // k+m ranks k is smaller, and with fewer than m+1 ranks m is, too.
 func RS(k, m int) Option {
 	return func(o *options) {
-		if k < 1 || m < 0 || k+m > 256 {
-			o.refuse("RS(%d, %d), expected at least 1 and 0, and 256 together at most", k, m)
-		}
+		o.check(k >= 1 && m >= 0 && k+m <= 256, "RS(%d, %d), expected at least 1 and 0, and 256 together at most", k, m)
 		o.scheme = scheme{k, m}
 	}
 }
@@ -65,9 +60,7 @@ func RS(k, m int) Option {
 // It goes by the rank with the most data, and by the lowest limit.
 func MaxBytes(n int64) Option {
 	return func(o *options) {
-		if n <= 0 {
-			o.refuse("MaxBytes(%d), expected a positive number", n)
-		}
+		o.check(n > 0, "MaxBytes(%d), expected a positive number", n)
 		o.limit = n
 	}
 }
@@ -80,9 +73,7 @@ type DirOption func(*options)
 // own. The files survive the end of the job, and of the machine if the directory does.
 func Dir(path string, opts ...DirOption) Option {
 	return func(o *options) {
-		if path == "" {
-			o.refuse(`Dir(""), expected the path of a directory`)
-		}
+		o.check(path != "", `Dir(""), expected the path of a directory`)
 		o.dir = path
 		for _, opt := range opts {
 			opt(o)
@@ -93,9 +84,7 @@ func Dir(path string, opts ...DirOption) Option {
 // Every has each n-th Save write its files, the n-th first. The default is 1.
 func Every(n int) DirOption {
 	return func(o *options) {
-		if n < 1 {
-			o.refuse("Every(%d), expected at least 1", n)
-		}
+		o.check(n >= 1, "Every(%d), expected at least 1", n)
 		o.every = n
 	}
 }
@@ -104,9 +93,7 @@ func Every(n int) DirOption {
 // not older. The default is 2.
 func Keep(n int) DirOption {
 	return func(o *options) {
-		if n < 1 {
-			o.refuse("Keep(%d), expected at least 1", n)
-		}
+		o.check(n >= 1, "Keep(%d), expected at least 1", n)
 		o.keep = n
 	}
 }

@@ -29,27 +29,21 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 		return 0, nilStore("Restore")
 	}
 	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
-	err = s.background(ctx, "Restore", func(op hook.Background, end func(error)) {
-		go func() { end(s.agree(op)) }()
-	})
-	if err != nil {
+	if err := s.background(ctx, "Restore", s.agree); err != nil {
 		return 0, err
 	}
 	b := s.base
-	if b == nil {
-		if s.lost != nil {
-			return 0, s.lost
-		}
+	switch {
+	case b == nil && s.lost != nil:
+		return 0, s.lost
+	case b == nil:
 		return 0, ErrNone
-	}
-	if s.err != nil {
+	case s.err != nil:
 		return 0, s.err
-	}
-	mine := b.mine()
-	if mine < 0 {
+	case b.mine() < 0:
 		return 0, &PartsError{b.Key.Version, b.Key.Parts, s.comm.Size()}
 	}
-	records, err := b.records(mine)
+	records, err := b.records(b.mine())
 	if err == nil {
 		err = restore(s.vars, records[once], records[changing])
 	}

@@ -38,7 +38,8 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 		return agreed
 	}
 	before := s.pending
-	if s.isReady(op) {
+	// Only after Done may this goroutine read what the last Save may have written.
+	if isDone(s.pending) && op.Epoch() == s.epoch && s.unsure == nil { // it can begin without waiting
 		ctx = context.WithoutCancel(ctx)
 	}
 	s.pending = saved
@@ -63,13 +64,6 @@ func (s *Store) Save(ctx context.Context, version int) *future.Future[struct{}] 
 	case <-ctx.Done():
 	}
 	return saved
-}
-
-// isReady says whether a Save can begin without waiting.
-//
-// Only after Done may the program's goroutine read what the last Save may have written.
-func (s *Store) isReady(save hook.Background) bool {
-	return isDone(s.pending) && save.Epoch() == s.epoch && s.unsure == nil
 }
 
 // errCopy is the error of a Save whose copy of the variables has panicked, in a method for gob.

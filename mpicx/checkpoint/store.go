@@ -81,9 +81,7 @@ func (s *Store) Protect(name string, v any, opts ...ProtectOption) {
 	}
 	x, err := newVariable(name, v)
 	if err != nil {
-		if s.err == nil {
-			s.err = err
-		}
+		s.err = cmp.Or(s.err, err)
 		return
 	}
 	for _, opt := range opts {
@@ -130,15 +128,14 @@ func await(ctx context.Context, f *future.Future[struct{}]) error {
 	return nil
 }
 
-// background begins a Background of one exchange. When what the store has begun before has ended,
-// it calls begin, which begins the exchange and later calls end. background returns the error given
-// to end as a Wait reports it.
+// background begins a Background of one exchange, which run carries out when what the store has
+// begun before has ended. It returns the error of run as a Wait reports it.
 //
 // The operation takes its place among the store's collective operations first, so this rank's next
 // call matches the next calls of the others. If ctx ends, the exchange is carried out all the same:
 // the other ranks need this one, and all ranks know the same when it has ended. The store's next
 // call waits for that.
-func (s *Store) background(ctx context.Context, name string, begin func(op hook.Background, end func(error))) error {
+func (s *Store) background(ctx context.Context, name string, run func(hook.Background) error) error {
 	op, f := hook.Of(s.comm).Begin(name, 1)
 	if op == nil {
 		return f.Wait(ctx)
@@ -146,18 +143,11 @@ func (s *Store) background(ctx context.Context, name string, begin func(op hook.
 	before := s.pending
 	s.pending = f
 	var ended error
-	end := func(err error) {
-		ended = err
-		op.End(err)
-	}
-	if isDone(before) {
-		begin(op, end)
-	} else {
-		go func() {
-			<-before.Done()
-			begin(op, end)
-		}()
-	}
+	go func() {
+		<-before.Done()
+		ended = run(op)
+		op.End(ended)
+	}()
 	err := await(ctx, f)
 	if err == nil {
 		err = ended
@@ -168,24 +158,20 @@ func (s *Store) background(ctx context.Context, name string, begin func(op hook.
 	return cmp.Or(f.Wait(ctx), err)
 }
 
-// A gathering is an exchange by which each rank gets the contributions of all.
+// gather carries out an exchange by which each rank gets the contributions of all.
 //
 // All ranks that get the list get the same one, in the order of ranks. The store decides everything
 // in this way: each rank computes the decision from the list, and no rank decides for others. If a
 // rank dies, some ranks may get the list and others an error.
-type gathering[T any] struct{ collective.AllgatherAny }
-
-// contribute sets this rank's contribution.
-func (a *gathering[T]) contribute(v T) *gathering[T] {
+func gather[T any](op hook.Background, v T) ([]T, error) {
+	var a collective.AllgatherAny
 	var err error
 	if a.Send, err = element.Encode(v); err != nil {
 		panic(err) // the types of contributions are ours
 	}
-	return a
-}
-
-// list returns all contributions when the exchange has ended.
-func (a *gathering[T]) list() ([]T, error) {
+	if err := exchange(op, &a); err != nil {
+		return nil, err
+	}
 	all, err := element.DecodeAll[T](a.Parts)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -193,13 +179,17 @@ func (a *gathering[T]) list() ([]T, error) {
 	return all, nil
 }
 
-// meet carries out a gathering of Open or Rejoin. It throws its error.
-func meet[T any](ctx context.Context, s *Store, v T) []T {
-	a := new(gathering[T]).contribute(v)
-	mpicx.Throw(s.background(ctx, "Open", func(op hook.Background, end func(error)) { op.Exchange(a, end) }))
-	all, err := a.list()
-	mpicx.Throw(err)
-	return all
+// meet gathers what contribution returns when what the store has begun before has ended.
+func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) ([]T, error) {
+	var all []T
+	err := s.background(ctx, name, func(op hook.Background) (err error) {
+		all, err = gather(op, contribution())
+		return err
+	})
+	if err != nil { // perhaps the end of ctx, and the exchange goes on
+		return nil, err
+	}
+	return all, nil
 }
 
 // learn takes over what other ranks know. The next stamp is then the same at all.
@@ -224,13 +214,9 @@ func (s *Store) learn(all []inventory) {
 // has not, no rank was told: the exchange after which a version counts begins at each rank when its
 // shards are there.
 func (s *Store) agree(op hook.Background) error {
-	a := new(gathering[inventory]).contribute(inventory{
+	all, err := gather(op, inventory{
 		Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files,
 	})
-	if err := exchange(op, a); err != nil {
-		return err
-	}
-	all, err := a.list()
 	if err != nil {
 		return err
 	}
@@ -270,8 +256,7 @@ func (s *Store) describe(parts bool) (all []*holding) {
 	return all
 }
 
-// Close ends the use of the store. It is collective, like a communicator's Close. The files
-// remain.
+// Close ends the use of the store. It is collective, like a communicator's Close. The files remain.
 func (s *Store) Close(ctx context.Context) error {
 	if s == nil {
 		return nilStore("Close")

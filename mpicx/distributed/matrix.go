@@ -35,9 +35,8 @@ type Matrix struct {
 	pending    []future.Waiter // reused
 }
 
-// A neighbour is a rank to exchange elements of x with before a product. If the
-// pattern of the matrix is not symmetric, there may be some to send and none to
-// receive, or the other way round.
+// A neighbour is a rank to exchange elements of x with before a product. If the pattern of the
+// matrix is not symmetric, there may be some to send and none to receive, or the other way round.
 type neighbour struct {
 	rank   int
 	send   []int32   // which owned elements to send, counted from the first, increasing

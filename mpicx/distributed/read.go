@@ -10,10 +10,9 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
 
-// ReadFile reads a matrix in Matrix Market format as [sparse.ReadFile] does. Rank 0
-// alone needs the file. No rank ever holds more of the matrix than its rows, up to
-// their division. It is collective, and rank 0 alone has the error: call it inside
-// Try, which tells the others.
+// ReadFile reads a matrix in Matrix Market format as [sparse.ReadFile] does. Rank 0 alone needs the
+// file. No rank ever holds more of the matrix than its rows, up to their division. It is
+// collective, and rank 0 alone has the error: call it inside Try, which tells the others.
 func ReadFile(ctx context.Context, comm *mpicx.Comm, name string) (*Matrix, error) {
 	var f io.ReadCloser
 	if comm.Rank() == 0 {
@@ -26,8 +25,7 @@ func ReadFile(ctx context.Context, comm *mpicx.Comm, name string) (*Matrix, erro
 	return Read(ctx, comm, f, name)
 }
 
-// Read is ReadFile from a reader, which counts at rank 0 only. The name stands in
-// errors only.
+// Read is ReadFile from a reader, which counts at rank 0 only. The name stands in errors only.
 func Read(ctx context.Context, comm *mpicx.Comm, r io.Reader, name string) (m *Matrix, err error) {
 	defer hook.Catch(&err)
 	text := entriesOf() // at rank 0: those of the file

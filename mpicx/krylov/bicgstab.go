@@ -5,12 +5,11 @@ import (
 	"math"
 )
 
-// BiCGStab is the stabilized method of biconjugate gradients, for any regular
-// matrix, preconditioned from the right (van der Vorst, SIAM J. Sci. Stat.
-// Comput. 13, 1992). An iteration has two products and three reductions. When
-// the shadow residual has become orthogonal to the residual, it begins anew from
-// where it is. It breaks down if neither half of a step leads anywhere, as with
-// skew-symmetric matrices and some singular ones.
+// BiCGStab is the stabilized method of biconjugate gradients, for any regular matrix,
+// preconditioned from the right (van der Vorst, SIAM J. Sci. Stat. Comput. 13, 1992). An iteration
+// has two products and three reductions. When the shadow residual has become orthogonal to the
+// residual, it begins anew from where it is. It breaks down if neither half of a step leads
+// anywhere, as with skew-symmetric matrices and some singular ones.
 func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	w := vectors(7, len(x))
 	r, p, v, t, shadow, phatBuf, shatBuf := w[0], w[1], w[2], w[3], w[4], w[5], w[6]
@@ -19,9 +18,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
 	var rho, rr, shadow2 float64 // shadow·r, r·r, shadow·shadow
 	if opt.From != nil {
-		scalars := make([]float64, 3)
-		opt.From.load(x, scalars, r, p, shadow)
-		rho, rr, shadow2 = scalars[0], scalars[1], scalars[2]
+		opt.From.load(x, []*float64{&rho, &rr, &shadow2}, r, p, shadow)
 	} else {
 		sys.residual(ctx, r, x)
 		copy(p, r)

@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// CG is the method of conjugate gradients, for matrices and preconditioners that
-// are symmetric and positive definite (Saad, Iterative Methods for Sparse Linear
-// Systems, 2nd ed., algorithm 9.1). An iteration has one product and two
-// reductions.
+// CG is the method of conjugate gradients, for matrices and preconditioners that are symmetric and
+// positive definite (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.1). An
+// iteration has one product and two reductions.
 func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	v := vectors(4, len(x))
 	r, p, q, zbuf := v[0], v[1], v[2], v[3]
@@ -17,9 +16,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
 	var rz, rr float64
 	if opt.From != nil {
-		scalars := make([]float64, 2)
-		opt.From.load(x, scalars, r, p)
-		rz, rr = scalars[0], scalars[1]
+		opt.From.load(x, []*float64{&rz, &rr}, r, p)
 	} else {
 		sys.residual(ctx, r, x)
 		z := sys.precondition(ctx, zbuf, r)

@@ -5,14 +5,12 @@ import (
 	"math"
 )
 
-// GMRES is the generalized minimal residual method, for any regular matrix,
-// preconditioned from the right, so that its residuals are those of the system
-// (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., algorithm 9.5).
-// It begins a new cycle every Options.Restart iterations.
+// GMRES is the generalized minimal residual method, for any regular matrix, preconditioned from the
+// right, so that its residuals are those of the system (Saad, Iterative Methods for Sparse Linear
+// Systems, 2nd ed., algorithm 9.5). It begins a new cycle every Options.Restart iterations.
 //
-// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an
-// iteration, however long the basis, and once more when that does not do: see
-// cycle.orthogonalize.
+// The basis is orthogonalized by classical Gram-Schmidt, which takes one reduction an iteration,
+// however long the basis, and once more when that does not do: see cycle.orthogonalize.
 func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, error) {
 	m := opt.Restart
 	if m <= 0 {
@@ -180,13 +178,8 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 		}
 		c.y[i] /= c.h[i][i]
 	}
-	step := c.rNow
-	clear(step)
-	for i, y := range c.y[:c.j] {
-		c.y[i] = -y
-	}
-	subtractAll(step, c.v[:c.j], c.y, 1)
-	step = c.sys.precondition(ctx, c.z, step)
+	c.combine(c.rNow, c.y[:c.j])
+	step := c.sys.precondition(ctx, c.z, c.rNow)
 	for i := range x {
 		x[i] = c.x[i] + step[i]
 	}
@@ -197,9 +190,12 @@ func (c *cycle) current(ctx context.Context, x, r []float64) {
 	for i := c.j - 1; i >= 0; i-- {
 		c.t[i], c.t[i+1] = -c.sin[i]*c.t[i+1], c.cos[i]*c.t[i+1]
 	}
-	clear(r)
-	for i, t := range c.t[:c.j+1] {
-		c.t[i] = -t
-	}
-	subtractAll(r, c.v[:c.j+1], c.t, 1)
+	c.combine(r, c.t[:c.j+1])
+}
+
+// combine sets w to the sum of a[i] times vector i of the basis. It changes a.
+func (c *cycle) combine(w, a []float64) {
+	clear(w)
+	scale(a, -1)
+	subtractAll(w, c.v[:len(a)], a, 1)
 }

@@ -5,16 +5,14 @@ import (
 	"math"
 )
 
-// Interpolate fills in the elements of x that are lost, d, from those that are
-// not, o: it solves
+// Interpolate fills in the elements of x that are lost, d, from those that are not, o: it solves
 //
 //	A_dd·x_d = b_d - A_do·x_o,
 //
-// so that the residual is 0 in the rows that are lost. This is the linear
-// interpolation of Langou, Chen, Bosilca and Dongarra (SIAM J. Sci. Comput. 30,
-// 2007) as Agullo et al. restart Krylov methods with it (Numer. Linear Algebra
-// Appl. 23, 2016). If A is symmetric and positive definite, no other x_d is
-// nearer to the solution in the norm of A: the error is not larger than it was
+// so that the residual is 0 in the rows that are lost. This is the linear interpolation of Langou,
+// Chen, Bosilca and Dongarra (SIAM J. Sci. Comput. 30, 2007) as Agullo et al. restart Krylov
+// methods with it (Numer. Linear Algebra Appl. 23, 2016). If A is symmetric and positive definite,
+// no other x_d is nearer to the solution in the norm of A: the error is not larger than it was
 // before the loss.
 //
 // Lost rows of several ranks are solved for together, and all ranks take part,

@@ -61,8 +61,7 @@ type Options struct {
 	// change what State shows, at its own risk. An error ends the method.
 	Observe func(ctx context.Context, s *State) error
 
-	// From continues where the Snapshot, of the same method, was saved, instead
-	// of beginning at x.
+	// From continues where the Snapshot, of the same method, was saved, instead of beginning at x.
 	From *Snapshot
 }
 
@@ -155,9 +154,11 @@ func (s *Snapshot) store(x []float64, scalars []float64, vectors ...[]float64) {
 	}
 }
 
-func (s *Snapshot) load(x []float64, scalars []float64, vectors ...[]float64) {
+func (s *Snapshot) load(x []float64, scalars []*float64, vectors ...[]float64) {
 	copy(x, s.X)
-	copy(scalars, s.Scalars)
+	for i, v := range scalars {
+		*v = s.Scalars[i]
+	}
 	for i, v := range vectors {
 		copy(v, s.Vectors[i])
 	}

@@ -47,9 +47,5 @@ func (h *history) before(test string) map[string][][]Process {
 
 // pattern returns the value of -test.run that selects one test alone.
 func pattern(test string) string {
-	parts := strings.Split(test, "/")
-	for i, p := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
-	}
-	return strings.Join(parts, "/")
+	return "^" + strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^") + "$"
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -113,7 +114,13 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	}
 	defer job.Close()
 	b := &beginning{Test: t.Name(), Call: call, Plan: plan.String(), Before: calls.before(t.Name()), Dir: t.TempDir()}
-	b.write(t)
+	text, err := json.Marshal(b)
+	if err == nil {
+		err = os.WriteFile(b.name(), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	logs := make([]bytes.Buffer, n+later)
 	outcomes, err := job.Run(func(rank int) *exec.Cmd {
 		c := b.command(t)
@@ -127,11 +134,10 @@ func runProcesses(t *testing.T, n int, plan *fault.Plan, fn func(context.Context
 	all, counts := make([]Process, len(outcomes)), make([]string, n+later)
 	skipped := false
 	for r := range all {
-		told := b.read(t, r)
 		p := &all[r]
-		p.Status, p.Log = outcomes[r].Status(), own(logs[r].String())
+		p.Status, p.Log = outcomes[r].Status(), ofTesting.ReplaceAllString(logs[r].String(), "")
 		returned := false
-		for _, m := range told {
+		for _, m := range b.read(t, r) {
 			switch {
 			case m.Value != nil:
 				p.Values = append(p.Values, m.Value)
@@ -195,18 +201,6 @@ const envBeginning = "MPICXTEST_PROCESS"
 
 func (b *beginning) name() string { return b.Dir + "/beginning" }
 
-// write writes the file.
-func (b *beginning) write(t *testing.T) {
-	t.Helper()
-	text, err := json.Marshal(b)
-	if err == nil {
-		err = os.WriteFile(b.name(), text, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // command returns the command that runs only this test.
 func (b *beginning) command(t *testing.T) *exec.Cmd {
 	t.Helper()
@@ -226,14 +220,5 @@ func (b *beginning) command(t *testing.T) *exec.Cmd {
 	return c
 }
 
-// own returns a log without the lines of package testing itself.
-func own(log string) string {
-	var text strings.Builder
-	for line := range strings.Lines(log) {
-		start := strings.TrimSpace(line)
-		if !slices.ContainsFunc([]string{"=== RUN", "=== CONT", "=== PAUSE", "=== NAME", "--- SKIP: ", "--- PASS: "}, func(p string) bool { return strings.HasPrefix(start, p) }) && start != "PASS" {
-			text.WriteString(line)
-		}
-	}
-	return text.String()
-}
+// ofTesting are the lines of a log that package testing itself writes.
+var ofTesting = regexp.MustCompile(`(?m)^[ \t]*(=== (RUN|CONT|PAUSE|NAME)|--- (SKIP|PASS): |PASS$).*\n?`)

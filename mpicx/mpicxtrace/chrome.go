@@ -11,8 +11,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
-// A chromeEvent is an event of the Trace Event Format, which Perfetto and chrome://tracing
-// read.
+// A chromeEvent is an event of the Trace Event Format, which Perfetto and chrome://tracing read.
 type chromeEvent struct {
 	Name  string         `json:"name"`
 	Cat   string         `json:"cat,omitempty"`

@@ -76,11 +76,9 @@ func trace(args []string, stdout, stderr io.Writer) int {
 		return failed(err)
 	}
 	if o.json != "" {
-		if err := write(o.json, func(w io.Writer) error { return writeChrome(w, r) }); err != nil {
-			return failed(err)
-		}
+		err = write(o.json, func(w io.Writer) error { return writeChrome(w, r) })
 	}
-	if o.svg != "" {
+	if o.svg != "" && err == nil {
 		all := r.incidents()
 		if o.error == 0 {
 			o.error = 1 + max(0, slices.IndexFunc(all, (*incident).isRepaired))
@@ -88,9 +86,10 @@ func trace(args []string, stdout, stderr io.Writer) int {
 		if o.error < 1 || o.error > len(all) {
 			return usage("-error %d, expected one of the %d errors that this run has", o.error, len(all))
 		}
-		if err := write(o.svg, func(w io.Writer) error { return writeSVG(w, all[o.error-1]) }); err != nil {
-			return failed(err)
-		}
+		err = write(o.svg, func(w io.Writer) error { return writeSVG(w, all[o.error-1]) })
+	}
+	if err != nil {
+		return failed(err)
 	}
 	return 0
 }
@@ -98,16 +97,13 @@ func trace(args []string, stdout, stderr io.Writer) int {
 // choose merges a run of a job. Number 0 means the last run with an error or, if there is none,
 // the last run.
 func choose(j job, number int) (*run, error) {
-	if number != 0 {
-		if !slices.Contains(j.runs, number) {
-			return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
-		}
-		return merge(j, number), nil
-	}
 	for _, n := range slices.Backward(j.runs) {
-		if r := merge(j, n); len(r.incidents()) > 0 {
+		if r := merge(j, n); n == number || number == 0 && len(r.incidents()) > 0 {
 			return r, nil
 		}
+	}
+	if number != 0 {
+		return nil, fmt.Errorf("-run %d, expected one of %v", number, j.runs)
 	}
 	return merge(j, j.runs[len(j.runs)-1]), nil
 }

@@ -260,6 +260,5 @@ func (r *run) rescue() string {
 
 // ended says whether the program of a rank has ended.
 func (r *run) ended(id int) bool {
-	i := slices.IndexFunc(r.ranks, func(k *rank) bool { return k.id == id })
-	return i >= 0 && r.ranks[i].ended
+	return slices.ContainsFunc(r.ranks, func(k *rank) bool { return k.id == id && k.ended })
 }

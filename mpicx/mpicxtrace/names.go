@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,11 +10,7 @@ import (
 // isRepair says whether an operation repairs, or waits for the end of an error.
 func isRepair(op string) bool {
 	name, _, _ := strings.Cut(op, " on ")
-	switch name {
-	case "the verdict", "Agree", "AgreeFailed", "Shrink", "Replace", "Parked":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"the verdict", "Agree", "AgreeFailed", "Shrink", "Replace", "Parked"}, name)
 }
 
 // grouped returns a number with commas: 12,345.

@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/internal/observe"
 )
@@ -56,6 +57,7 @@ const (
 	barHigh    = 16
 	axisHigh   = 44
 	titleHigh  = 64
+	panelHigh  = 26 // of its name
 	legendHigh = 58
 	letter     = 6.3 // the width of a letter 11 pixels high
 )
@@ -77,13 +79,12 @@ func (p *picture) text(x, y float64, style, s string) {
 func writeSVG(w io.Writer, t *incident) error {
 	p := &picture{t: t}
 	panels := t.panels()
-	high := float64(titleHigh + legendHigh)
-	each := float64(len(t.ranks)*trackHigh + axisHigh)
-	high += float64(len(panels)) * (each + 26)
+	each := float64(len(t.ranks)*trackHigh + axisHigh + panelHigh)
+	high := titleHigh + float64(len(panels))*each + legendHigh
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#1a1a1a">`, width, high, width, high)
 	p.add(`<rect width="%d" height="%.0f" fill="#ffffff"/>`, width, high)
 	title := t.summary()
-	p.text(16, 28, `font-size="18" font-weight="bold"`, string(bytes.ToUpper([]byte(title[:1])))+title[1:])
+	p.text(16, 28, `font-size="18" font-weight="bold"`, strings.ToUpper(title[:1])+title[1:])
 	if texts := t.texts(); len(texts) > 0 {
 		p.text(16, 50, `font-size="12" fill="#555555"`, short(texts[len(texts)-1], 170))
 	}
@@ -94,8 +95,8 @@ func writeSVG(w io.Writer, t *incident) error {
 		if i > 0 {
 			inner = &panels[0]
 		}
-		p.panel(panel, inner, y+26)
-		y += each + 26
+		p.panel(panel, inner, y+panelHigh)
+		y += each
 	}
 	p.legend(y + 12)
 	p.add("</svg>")
@@ -126,11 +127,8 @@ func (t *incident) panels() []panelOf {
 	whole := panelOf{"From the fault until all continue", -0.12 * span, 1.05 * span}
 	told := 0.0
 	for _, e := range t.events {
-		switch e.Kind {
-		case observe.Death, observe.Revoke, observe.Notice, observe.Join, observe.Verdict, observe.Epoch:
-			if at := float64(e.at - t.begin); at < span {
-				told = max(told, at)
-			}
+		if at := float64(e.at - t.begin); at < span && slices.Contains(columns[:6], e.Kind) {
+			told = max(told, at)
 		}
 	}
 	if told < 500 || told > span/3 {
@@ -168,11 +166,10 @@ func (p *picture) panel(panel panelOf, inner *panelOf, y float64) {
 	p.add(`<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#bbbbbb"/>`, 16, y, width-right, y)
 	for _, a := range p.t.arrows() {
 		from, to := float64(a[0].at-p.t.begin), float64(a[1].at-p.t.begin)
-		if from < panel.from || to > panel.to || panel.x(to)-panel.x(from) < 0 {
-			continue
+		if panel.from <= from && from <= to && to <= panel.to {
+			p.add(`<line class="arrow" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#E69F00" stroke-opacity="0.7"/>`,
+				panel.x(from), heights[a[0].Rank]+markAt(1), panel.x(to), heights[a[1].Rank]+markAt(1))
 		}
-		p.add(`<line class="arrow" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#E69F00" stroke-opacity="0.7"/>`,
-			panel.x(from), heights[a[0].Rank]+markAt(1), panel.x(to), heights[a[1].Rank]+markAt(1))
 	}
 	p.marks(panel, heights)
 }
@@ -209,17 +206,10 @@ func escaped(s string) string {
 
 // marks draws the events.
 func (p *picture) marks(panel panelOf, heights map[int]float64) {
-	type drawn struct {
-		mark
-		at    float64
-		rank  int
-		title string
-	}
-	var all []drawn
-	add := func(kind observe.Kind, at int64, rank int, title string) {
+	draw := func(kind observe.Kind, at int64, rank int, title string) {
 		i := slices.IndexFunc(marks, func(m mark) bool { return slices.Contains(m.kinds, kind) })
 		if t := float64(at - p.t.begin); i >= 0 && t >= panel.from && t <= panel.to {
-			all = append(all, drawn{marks[i], t, rank, title})
+			p.shape(marks[i], panel.x(t), heights[rank]+markAt(marks[i].row), title)
 		}
 	}
 	for _, e := range p.t.events {
@@ -230,14 +220,11 @@ func (p *picture) marks(panel panelOf, heights map[int]float64) {
 		if e.Comm != "" {
 			title += ", on " + e.Comm
 		}
-		add(e.Kind, e.at, e.Rank, title)
+		draw(e.Kind, e.at, e.Rank, title)
 	}
-	for rank, o := range p.t.after {
-		add(firstAfter, o.begin, rank, fmt.Sprintf("first operation after, at rank %d: %s", rank, o.name))
-	}
-	slices.SortStableFunc(all, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank)) })
-	for _, d := range all {
-		p.shape(d.mark, panel.x(d.at), heights[d.rank]+markAt(d.row), d.title)
+	for _, rank := range slices.Sorted(maps.Keys(p.t.after)) {
+		o := p.t.after[rank]
+		draw(firstAfter, o.begin, rank, fmt.Sprintf("first operation after, at rank %d: %s", rank, o.name))
 	}
 }
 
@@ -253,18 +240,19 @@ func (p *picture) shape(m mark, x, y float64, title string) {
 // legend draws what the marks mean.
 func (p *picture) legend(y float64) {
 	x := 24.0
-	for _, m := range marks {
-		long := 30 + float64(len(m.name))*letter*1.1
+	room := func(long float64) {
 		if x+long > width-right {
 			x, y = 24, y+22
 		}
+	}
+	for _, m := range marks {
+		long := 30 + float64(len(m.name))*letter*1.1
+		room(long)
 		p.shape(m, x, y, m.name)
 		p.text(x+12, y+4, "", m.name)
 		x += long
 	}
-	if x+170 > width-right {
-		x, y = 24, y+22
-	}
+	room(170)
 	p.add(`<rect x="%.1f" y="%.1f" width="26" height="%d" rx="2" fill="#dbe4ee" stroke="#8fa3b8" stroke-width="0.6"/>`, x-6, y-8, barHigh)
 	p.text(x+26, y+4, "", "blocked in an operation")
 }

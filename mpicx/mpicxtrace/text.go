@@ -13,7 +13,8 @@ import (
 	"github.com/mpicx/go-mpicx/internal/observe"
 )
 
-// columns are the kinds of events that have a column in a table.
+// columns are the kinds of events that have a column in a table. By the first six a rank is told of
+// the error.
 var columns = []observe.Kind{
 	observe.Death, observe.Revoke, observe.Notice, observe.Join, observe.Verdict, observe.Epoch,
 	observe.Shrink, observe.Start, observe.Replace, observe.Restore,
@@ -84,12 +85,17 @@ func (t *incident) summary() string {
 	slices.Sort(dead)
 	slices.Sort(faulty)
 	var parts []string
-	if len(dead) > 0 {
-		parts = append(parts, diagnosis.Name(dead)+verb(dead, " dies", " die"))
+	say := func(ranks []int, one, more string) {
+		switch len(ranks) {
+		case 0:
+		case 1:
+			parts = append(parts, diagnosis.Name(ranks)+one)
+		default:
+			parts = append(parts, diagnosis.Name(ranks)+more)
+		}
 	}
-	if len(faulty) > 0 {
-		parts = append(parts, diagnosis.Name(faulty)+verb(faulty, " raises an error", " raise errors"))
-	}
+	say(dead, " dies", " die")
+	say(faulty, " raises an error", " raise errors")
 	switch {
 	case len(parts) > 0:
 		return strings.Join(parts, ", ") + how
@@ -101,29 +107,17 @@ func (t *incident) summary() string {
 	return fmt.Sprintf("rank %d has died%s", *death.By, how)
 }
 
-func verb(all []int, one, more string) string {
-	if len(all) == 1 {
-		return one
-	}
-	return more
-}
-
 // texts returns the errors that ranks were told, each once.
 func (t *incident) texts() (all []string) {
 	known := make(map[string]bool)
 	for _, e := range t.events {
 		text := ""
-		switch e.Kind {
-		case observe.Dies:
-			if e.Text != "" {
-				text = fmt.Sprintf("rank %d: %s", e.Rank, e.Text)
-			}
-		case observe.Fault:
-			if e.follows {
-				continue
-			}
+		switch {
+		case e.Kind == observe.Dies && e.Text != "":
+			text = fmt.Sprintf("rank %d: %s", e.Rank, e.Text)
+		case e.Kind == observe.Fault && !e.follows:
 			text = fmt.Sprintf("rank %d raises on %s: %s", e.Rank, e.Comm, e.Text)
-		case observe.Verdict:
+		case e.Kind == observe.Verdict:
 			text = fmt.Sprintf("verdict on %s: %s", e.Comm, e.Text)
 		}
 		if text != "" && !known[text] {
@@ -151,7 +145,7 @@ func (t *incident) table(p io.Writer) {
 		if t.died(k.id) {
 			none, end = "", "dead"
 		} else if o, found := t.after[k.id]; found {
-			end = fmt.Sprintf("%s, %s", micros(o.begin-t.begin), o.name)
+			end = micros(o.begin-t.begin) + ", " + o.name
 		}
 		for _, c := range used {
 			text := none

@@ -26,13 +26,11 @@ func encode(errs []error) []cause {
 func decode(all []cause) []error {
 	errs := make([]error, len(all))
 	for i, c := range all {
-		switch {
+		switch errs[i] = mpicx.ErrRevoked; {
 		case c.Propagated != nil:
 			errs[i] = c.Propagated
 		case c.Corrupted != nil:
 			errs[i] = c.Corrupted
-		default:
-			errs[i] = mpicx.ErrRevoked
 		}
 	}
 	return errs

@@ -51,7 +51,8 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 		case !isOf(err, r.comm):
 			return err
 		}
-		r.failed(err)
+		r.causes = append(r.causes, err)
+		r.note(err)
 	}
 }
 

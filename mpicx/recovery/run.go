@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,22 +49,13 @@ func newRun(comm *mpicx.Comm, fn func(context.Context, *Attempt) error, o *optio
 	return r
 }
 
-// failed notes the error of an attempt, or of the recovery before it.
-func (r *run) failed(cause error) {
-	r.causes = append(r.causes, cause)
-	r.note(cause)
-}
-
 // note notes whether this rank gives up because of err: it has said so, or another attempt would
 // have the same error. What has ended an inner level may be mended by a new one.
 func (r *run) note(err error) {
 	_, below := errors.AsType[*givenUp](err)
 	_, lost := errors.AsType[*checkpoint.LostError](err)
 	if errors.Is(err, &givenUp{run: r}) {
-		r.stop = true
-		if r.own == nil {
-			r.own = err
-		}
+		r.stop, r.own = true, cmp.Or(r.own, err)
 	} else if !below && (lost || errors.Is(err, fs.ErrPermission)) {
 		r.stop = true
 	}

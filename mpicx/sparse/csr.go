@@ -25,9 +25,8 @@ type Triplet struct {
 	Val      float64
 }
 
-// NewCSR returns the matrix with these entries, which may be in any order. Entries with the
-// same indices are added up in the order given. It is an error if an index is outside the
-// matrix.
+// NewCSR returns the matrix with these entries, which may be in any order. Entries with the same
+// indices are added up in the order given. It is an error if an index is outside the matrix.
 func NewCSR(rows, cols int, entries []Triplet) (*CSR, error) {
 	if rows < 0 || rows > math.MaxInt32 || cols < 0 || cols > math.MaxInt32 {
 		return nil, fmt.Errorf("sparse: a matrix of %d x %d, expected 0 to %d rows and columns", rows, cols, math.MaxInt32)
@@ -116,8 +115,7 @@ func (m *CSR) Row(i int) ([]int32, []float64) {
 	return m.ColIdx[lo:hi:hi], m.Val[lo:hi:hi]
 }
 
-// Slice returns rows lo to hi-1 as a matrix with the same number of columns. They share m's
-// memory.
+// Slice returns rows lo to hi-1 as a matrix with the same number of columns. They share m's memory.
 func (m *CSR) Slice(lo, hi int) *CSR {
 	begin, end := m.RowPtr[lo], m.RowPtr[hi]
 	s := &CSR{Rows: hi - lo, Cols: m.Cols, RowPtr: make([]int, hi-lo+1), ColIdx: m.ColIdx[begin:end:end], Val: m.Val[begin:end:end]}

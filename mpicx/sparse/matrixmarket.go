@@ -66,9 +66,8 @@ func ReadVector(name string) ([]float64, error) {
 	return v, nil
 }
 
-// Read reads a matrix in Matrix Market exchange format (Boisvert, Pozo and Remington, The
-// Matrix Market Exchange Formats, NISTIR 5935, 1996) from r. The name is used only in errors.
-// Read accepts
+// Read reads a matrix in Matrix Market exchange format (Boisvert, Pozo and Remington, The Matrix
+// Market Exchange Formats, NISTIR 5935, 1996) from r. The name is used only in errors. Read accepts
 //
 //   - coordinate and array format. Of an array it keeps the elements that are not zero.
 //   - real, integer and pattern values. Entries of a pattern are 1. Integers beyond 2⁵³ are rounded.

@@ -43,14 +43,12 @@ func Partition(rowPtr []int, n int) (offsets []int) {
 	return offsets
 }
 
-// lastFit returns the largest end for which rows lo to end-1 have at most most
-// entries.
+// lastFit returns the largest end for which rows lo to end-1 have at most most entries.
 func lastFit(rowPtr []int, lo, most int) int {
 	return lo + sort.Search(len(rowPtr)-1-lo, func(k int) bool { return rowPtr[lo+k+1]-rowPtr[lo] > most })
 }
 
-// firstFit returns the least lo for which rows lo to end-1 have at most most
-// entries.
+// firstFit returns the least lo for which rows lo to end-1 have at most most entries.
 func firstFit(rowPtr []int, end, most int) int {
 	return sort.Search(end, func(lo int) bool { return rowPtr[end]-rowPtr[lo] <= most })
 }

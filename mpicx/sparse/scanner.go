@@ -97,21 +97,21 @@ func (s *Scanner) checkCount() {
 // archive says what a file is that begins like this and that has to be unpacked before it is text;
 // "" if it is none.
 func archive(text []byte) string {
-	const tar, at = "ustar", 257
-	if len(text) >= at && bytes.HasPrefix(text[at:], []byte(tar)) {
-		return "a tar archive"
-	}
-	for _, a := range []struct{ magic, what string }{
-		{"BZh", "a file that bzip2 has compressed"},
-		{"\xfd7zXZ\x00", "a file that xz has compressed"},
-		{"\x28\xb5\x2f\xfd", "a file that zstd has compressed"},
-		{"\x1f\x8b", "data that gzip has compressed"},
-		{"\x1f\x9d", "a file that compress has compressed"},
-		{"\x04\x22\x4d\x18", "a file that lz4 has compressed"},
-		{"PK\x03\x04", "a zip archive"},
-		{"7z\xbc\xaf\x27\x1c", "a 7z archive"},
+	for _, a := range []struct {
+		at          int
+		magic, what string
+	}{
+		{257, "ustar", "a tar archive"},
+		{0, "BZh", "a file that bzip2 has compressed"},
+		{0, "\xfd7zXZ\x00", "a file that xz has compressed"},
+		{0, "\x28\xb5\x2f\xfd", "a file that zstd has compressed"},
+		{0, "\x1f\x8b", "data that gzip has compressed"},
+		{0, "\x1f\x9d", "a file that compress has compressed"},
+		{0, "\x04\x22\x4d\x18", "a file that lz4 has compressed"},
+		{0, "PK\x03\x04", "a zip archive"},
+		{0, "7z\xbc\xaf\x27\x1c", "a 7z archive"},
 	} {
-		if bytes.HasPrefix(text, []byte(a.magic)) {
+		if len(text) > a.at && bytes.HasPrefix(text[a.at:], []byte(a.magic)) {
 			return a.what
 		}
 	}

@@ -118,8 +118,7 @@ func (l *library) Listen(client transport.LibraryClient) {
 	})
 }
 
-// propose begins the agreement to make the first library, because others may be about to make
-// it.
+// propose begins the agreement to make the first library, because others may be about to make it.
 func (n *natives) propose() (string, C.int) {
 	if n.proposed || len(n.makings) == 0 {
 		return "", 0

@@ -182,8 +182,7 @@ func (*shim) Send(to int, h node.Header, rest []byte) error {
 	if len(rest) == 0 {
 		return result("MPI_Isend", C.mx_send(C.int(to), n, nil, 0))
 	}
-	// In this form cgo checks only the bytes for pointers, not the object that they are part
-	// of.
+	// In this form cgo checks only the bytes for pointers, not the object that they are part of.
 	return result("MPI_Isend", C.mx_send(C.int(to), n, unsafe.Pointer(&rest[0]), C.int(len(rest))))
 }
 
