@@ -198,32 +198,21 @@ func (a *Call) finish(rank int) {
 	}
 }
 
-// combineAll combines the values that have arrived and this rank's own, in the order of ranks. The
-// place of the first value has the result so far. The last step writes to recv, which may be own.
+// combineAll combines the values that have arrived and this rank's own, in the order of ranks. Recv
+// may be own.
 func (a *Call) combineAll(recv, own []byte, rank int) {
-	last := len(a.arrived)/max(1, a.share) - 1
+	copy(a.arrived[rank*a.share:], own)
+	values := a.arrived
 	if a.op == scan {
-		last = rank
+		values = values[:(rank+1)*a.share]
 		if a.exclusive {
-			last--
+			values = values[:rank*a.share]
 		}
 	}
-	value := func(r int) []byte {
-		if r == rank {
-			return own
-		}
-		return a.arrived[r*a.share:][:a.share]
+	if len(values) == 0 { // of the first rank
+		return
 	}
-	if last == 0 {
-		place(recv, value(0))
-	}
-	sum := value(0)
-	for r := 1; r <= last; r++ {
-		to := a.arrived[:a.share]
-		if r == last {
-			to = recv
-		}
-		a.Op(to, sum, value(r))
-		sum = to
-	}
+	a.value, a.Recv = values[:a.share], recv
+	a.fold(values[a.share:])
+	a.settle()
 }
