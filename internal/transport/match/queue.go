@@ -36,8 +36,8 @@ func (q *queue[E, P]) push(k Key, e P, l *transport.Links[E]) {
 	}
 	q.last = e
 	q.length++
-	// Numbers only grow. They give the index the order in which elements came, across all keys (F5),
-	// and tell that an element is in a queue.
+	// Numbers only grow. They give the index the order in which elements came, across all keys
+	// (F5), and tell that an element is in a queue.
 	q.number++
 	l.Number = q.number
 	if q.index != nil {

@@ -34,8 +34,8 @@ func (q *Receives) Find(m Key) *transport.Request {
 }
 
 // oldest is Find by the index: the oldest of the requests with the message's source and tag, with a
-// wildcard for one of them, or for both. A receive with NoTag is under a key that no message has: it
-// ends only by an error (Redeem).
+// wildcard for one of them, or for both. A receive with NoTag is under a key that no message has:
+// it ends only by an error (Redeem).
 func (q *Receives) oldest(m Key) *transport.Request {
 	// A receive with a wildcard is in the index under the wildcard itself. So a message looks under
 	// each key that may have been posted for it, and takes the oldest of what it finds (F5).
