@@ -49,7 +49,7 @@ func (m *Matcher[T]) Call(e transport.Epoch, w signature.Word) (number int, mism
 // is none among the first few messages. The others are compared when they are received.
 func (q *Messages[T]) other(e transport.Epoch, tag int, w signature.Word) *Node[T] {
 	looked := 0
-	for n := q.first; n != nil && looked < few; n = n.Next {
+	for n := q.first; n != nil && looked < few; n = n.next {
 		if n.Tag == tag && n.Signature != w && n.Epoch == e && !w.Fits(n.Signature) {
 			return n
 		}
@@ -67,8 +67,8 @@ func (m *Matcher[T]) Called() (number int, w signature.Word) {
 	return number, w
 }
 
-// latest returns the number of the latest recalled call that is w, or 0.
-func (c *calls) latest(w signature.Word) int {
+// Latest returns the number of the latest recalled call that is w, or 0.
+func (c *calls) Latest(w signature.Word) int {
 	for n := c.made; n > max(0, c.made-recalled); n-- {
 		if c.words[n%recalled] == w {
 			return n
@@ -114,7 +114,7 @@ func (m *Matcher[T]) WaitsIn(r *transport.Request, rank int) (number int, ok boo
 	case transport.IsCollective(r.Tag) && r.Peer >= 0 && r.Peer != rank, r.Kind == transport.Joining:
 		return transport.CollectiveNumber(r.Tag), true
 	case r.Tag == transport.NoTag:
-		number = m.latest(r.Signature)
+		number = m.Latest(r.Signature)
 		return number, number > 0
 	}
 	return 0, false

@@ -111,9 +111,8 @@ func TestFindIsTheOldestThatMatches(t *testing.T) {
 		for r := range receives.All() {
 			receives.Remove(r)
 		}
-		messages.number, receives.number = 0, 0
-		require.Zero(t, messages)
-		require.Zero(t, receives)
+		require.Equal(t, Messages[letter]{number: messages.number}, messages)
+		require.Equal(t, Receives{number: receives.number}, receives)
 	}
 }
 

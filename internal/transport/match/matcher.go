@@ -142,7 +142,7 @@ func (m *Matcher[T]) Redeem(r *transport.Request) (*T, error) {
 	// Peer is set so that the death of the sender ends r if r is posted.
 	r.Where, r.Peer, r.Tag, r.Status = nil, n.Source, transport.NoTag, n.Status()
 	switch {
-	case n.Number != 0:
+	case n.number != 0:
 		m.Drop(n)
 		return n.Of, nil
 	case n.Cancelled:
