@@ -63,9 +63,13 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex            // protects errs and roots while ranks run
-	errs := make(map[int]error)  // by the rank in the world, or in the pool if it has had no place there
-	roots := make(map[*Comm]int) // the same number, by the rank's first communicator
+	var mu sync.Mutex           // protects errs and ended while ranks run
+	errs := make(map[int]error) // by the rank in the world, or in the pool if it has had no place there
+	type incarnation struct {
+		root *Comm // its first communicator
+		rank int   // as in errs
+	}
+	ended := make([]incarnation, 0, len(j.sides))
 	reporter := report(ctx, o)
 	run := func(t transport.Comm) {
 		root, err := newRoot(t, o, j)
@@ -74,7 +78,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			mu.Lock()
 			defer mu.Unlock()
 			if root != nil {
-				roots[root] = rank
+				ended = append(ended, incarnation{root, rank})
 			}
 			if err != nil {
 				errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
@@ -104,9 +108,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	<-ranks.done
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
-		for root, rank := range roots {
-			if err := root.untoldMismatch(); err != nil && errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = err
+		for _, e := range ended {
+			if err := e.root.untoldMismatch(); err != nil && errs[e.rank] == nil && processes == (e.root.proc.driver != nil) {
+				errs[e.rank] = err
 			}
 		}
 	}
@@ -114,12 +118,12 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	// have left behind, which finish ends.
 	differ(false)
 	if o.set.Left != nil && len(errs) == 0 {
-		for root, rank := range roots {
-			o.set.Left(rank, root.leftovers())
+		for _, e := range ended {
+			o.set.Left(e.rank, e.root.leftovers())
 		}
 	}
-	for root := range roots {
-		root.finish()
+	for _, e := range ended {
+		e.root.finish()
 	}
 	err = j.end()
 	differ(true)
