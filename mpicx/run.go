@@ -122,8 +122,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			o.set.Left(e.rank, e.root.leftovers())
 		}
 	}
+	over := make(map[string]error)
 	for _, e := range ended {
-		e.root.finish()
+		e.root.finish(over)
 	}
 	err = j.end()
 	differ(true)
@@ -156,7 +157,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	if err != nil {
 		return nil, mpiError("Run", err)
 	}
-	root = newComm(p, t, nil, nil, "world", nil)
+	root = newComm(p, t, nil, nil, "world")
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
 	root.lineage = newLineage(root, j)
 	if j.workers == nil {
@@ -174,7 +175,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		p.waits = func(cells ...*waiting.Cell) func() { return p.observer.Waits(func() string { return nameOf(cells) }) }
 		p.place = p.newPlace()
 	}
-	root.open(nil, dup, t.Epoch(), true, false)
+	root.open(nil, dup, nil, t.Epoch(), true, false)
 	if j.workers != nil {
 		err = root.lineage.listen()
 	}
@@ -302,8 +303,9 @@ func (c *Comm) end(failed bool) {
 }
 
 // finish notes that the job is over. From now on, operations on communicators of this rank end with
-// an error. Pending operations end too, because no peer answers any more.
-func (c *Comm) finish() {
+// an error. Pending operations end too, because no peer answers any more. over has their errors, by
+// the names of communicators; the ranks of a process share them.
+func (c *Comm) finish(over map[string]error) {
 	p := c.proc
 	p.stage.Store(stageOver) // before operations end, so what begins because of that is refused
 	p.feed(func() { p.ledger.End(p.driver == nil) })
@@ -312,7 +314,11 @@ func (c *Comm) finish() {
 		return
 	}
 	for _, d := range c.family() {
-		err := jobOver(useOp, d.name)
+		err := over[d.name]
+		if err == nil {
+			err = jobOver(useOp, d.name)
+			over[d.name] = err
+		}
 		d.t.Revoke(err)
 		if d.ulfm != nil {
 			d.ulfm.Finish(err)
