@@ -99,8 +99,9 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string) *Comm {
 }
 
 // open opens the error channel of c, which was made from from in epoch e; from is nil for the
-// world. worldRanks are the members' ranks in the world; nil means that they are the same. late says that an error of from has come since e, and that c is therefore closed. This
-// does not happen if all ranks have agreed to make c.
+// world. worldRanks are the members' ranks in the world; nil means that they are the same. late
+// says that an error of from has come since e, and that c is therefore closed. This does not happen
+// if all ranks have agreed to make c.
 func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {

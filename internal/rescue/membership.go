@@ -29,7 +29,7 @@ type Membership struct {
 // latest is the last world of this process.
 var latest atomic.Pointer[Membership]
 
-// world returns the membership of a world of so many ranks.
+// world returns the membership of a world of that many ranks.
 func world(ranks int) *Membership {
 	m := latest.Load()
 	if m == nil || m.next != ranks {
