@@ -61,14 +61,15 @@ func (ch *Channel) Purpose(payload []byte) string {
 	return "resolve"
 }
 
-var shared wire.Shared[Message]
+// shared has the last message of each kind.
+var shared [Verdict + 1]wire.Shared[Message]
 
-// A verdict may have a report of each rank, and is the same at all of them. Ranks of one process
-// get the same slice, so only the first of them decodes it.
+// A verdict may have a report of each rank, and is the same at all of them, as most other messages
+// of a round are. Ranks of one process get the same slice, so only the first of them decodes it.
 func decodeShared(b []byte, size int) (*Message, error) {
 	decode := func(b []byte) (*Message, error) { return Decode(b, size) }
-	if len(b) == 0 || Kind(b[0]) != Verdict {
+	if len(b) == 0 || int(b[0]) >= len(shared) {
 		return decode(b)
 	}
-	return shared.Decode(b, decode)
+	return shared[b[0]].Decode(b, decode)
 }

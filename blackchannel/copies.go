@@ -23,7 +23,7 @@ import (
 // machines, it is not safe for concurrent use.
 type copies struct {
 	first      *Machine            // of the carrier
-	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet
+	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet; nil: none
 	inUse      int                 // number of duplicates that this rank has made and not closed
 	closed     bool                // this rank has closed the carrier
 	left       bool                // the program has ended: it makes no duplicate any more
@@ -42,6 +42,9 @@ func (c *copies) duplicate(id uint64) *Machine {
 	d := c.duplicates[id]
 	if d == nil {
 		d = c.newMachine(id, c.first.rank, c.first.size)
+		if c.duplicates == nil {
+			c.duplicates = make(map[uint64]*Machine)
+		}
 		c.duplicates[id] = d
 	}
 	return d

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/binomial"
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -41,6 +42,21 @@ type Message struct {
 	encoded []byte // as received, or as first sent
 }
 
+// latest are the last notice and the last Reports without a report that this process has made.
+var latest [Reports + 1]atomic.Pointer[Message]
+
+// bare returns a notice, or Reports without a report. In a round all ranks of a process make the
+// same ones, so they share them.
+func bare(kind Kind, comm, round uint64, corrupt bool) *Message {
+	m := latest[kind].Load()
+	if m == nil || m.Comm != comm || m.Round != round || m.Corrupt != corrupt {
+		m = &Message{Kind: kind, Comm: comm, Round: round, Corrupt: corrupt}
+		m.encoded = Encode(m)
+		latest[kind].Store(m)
+	}
+	return m
+}
+
 // An Output is an action that a Machine asks its caller to carry out: to send a message, or to tell
 // the client. One of Message, Noticed and Resolved is not nil.
 type Output struct {
@@ -71,22 +87,22 @@ type Machine struct {
 	fatal   bool             // a rank has unwound; implies open
 	joined  bool             // this rank has joined the round; implies open
 	sent    bool             // reports have been sent to the parent: the whole subtree has joined
+	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
+	final   bool             // the last verdict was a corruption: no round follows
+	made    bool             // this rank has made the communicator
 	heard   uint32           // bit k: child k's reports have come
 	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
 	mine    []errchan.Report // reports raised here that no verdict has, oldest first
-	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
-	final   bool             // the last verdict was a corruption: no round follows
 
 	*copies
 	id      uint64   // of a duplicate; 0: it is none
-	made    bool     // this rank has made the communicator
 	held    []Output // for the client, until the communicator is made
 	channel *Channel // used by its driver only
 }
 
 // NewMachine returns the machine of one of size ranks.
 func NewMachine(rank, size int) *Machine {
-	c := &copies{duplicates: make(map[uint64]*Machine)}
+	c := new(copies)
 	c.first = c.newMachine(0, rank, size)
 	c.first.made = true
 	return c.first
@@ -192,7 +208,7 @@ func (m *Machine) notice(from int, corrupt bool) {
 	m.tell(Output{Noticed: &errchan.Noticed{Round: m.round, By: from, Corrupt: corrupt}})
 	// The parent needs no notice if the subtree is complete: then reports are sent to it now, or
 	// this notice comes from it.
-	m.flood(from, &Message{Kind: Notice, Comm: m.id, Round: m.round, Corrupt: corrupt}, m.complete())
+	m.flood(from, bare(Notice, m.id, m.round, corrupt), m.complete())
 }
 
 // flood sends a message to all neighbours except the one that it is from, and except the parent if
@@ -223,8 +239,12 @@ func (m *Machine) collect(reports []errchan.Report) {
 		m.resolve(&Message{Kind: Verdict, Comm: m.id, Round: m.round,
 			Verdict: &errchan.Verdict{Round: m.round, Corrupt: errchan.AnyCorrupt(m.reports), Reports: m.reports}})
 	case !m.sent || len(m.reports) > 0:
+		msg := bare(Reports, m.id, m.round, false)
+		if len(m.reports) > 0 {
+			msg = &Message{Kind: Reports, Comm: m.id, Round: m.round, Reports: m.reports}
+		}
 		m.sent = true
-		m.send(m.parent, &Message{Kind: Reports, Comm: m.id, Round: m.round, Reports: m.reports})
+		m.send(m.parent, msg)
 		m.reports = nil
 	}
 }

@@ -127,7 +127,7 @@ func (p *proc) freeRun() *collectiveRun {
 	}
 	r := p.ownRun.Load()
 	if r == nil {
-		r = &collectiveRun{own: true}
+		r = new(collectiveRun)
 		p.ownRun.Store(r)
 	}
 	return r
@@ -142,7 +142,6 @@ type collectiveRun struct {
 	exchange collective.Exchange
 	kept     collective.Kept
 	promise  *future.Promise[struct{}] // of an idle run: nil, or unused
-	own      bool                      // it is comm.proc.ownRun
 
 	// These are for the function that prepares it.
 
@@ -177,7 +176,7 @@ func (r *collectiveRun) idle() {
 	p := r.comm.proc
 	r.finish = nil
 	r.kept.Forget()
-	if !r.own {
+	if r != p.ownRun.Load() {
 		idleRuns.Put(r)
 	}
 	p.callEnded()

@@ -36,7 +36,6 @@ type Comm struct {
 	chooser    collective.Chooser
 	id         uint64 // a digest of how it was made, the same at all ranks
 	name       string
-	worldRanks []int // the members' ranks in the world; nil: the same as here
 	// parent is the communicator whose errors are this one's too. It is nil for the world.
 	parent *Comm
 	// channel is the error channel, which hears nothing before startListening is called.
@@ -190,10 +189,10 @@ func ownersOf(all []*ledger.Comm) (owners []*Comm) {
 }
 
 func (c *Comm) worldRank(rank int) int {
-	if c.worldRanks == nil {
-		return rank
+	if ranks := c.ledger.Ranks(); ranks != nil {
+		return ranks[rank]
 	}
-	return c.worldRanks[rank]
+	return rank
 }
 
 // waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
@@ -212,7 +211,7 @@ func (c *Comm) notInReduction(does, what string) {
 
 // worldRanksOf returns the members' ranks in the world, for reading only.
 func (c *Comm) worldRanksOf(members []int) []int {
-	if c.worldRanks == nil {
+	if c.ledger.Ranks() == nil {
 		return members
 	}
 	ranks := make([]int, len(members))

@@ -42,7 +42,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 		made(nil, err)
 		return f
 	}
-	made(c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.worldRanks, fmt.Sprintf("%s.dup%d", c.name, seq)))
+	made(c.derive(transport.Name{Epoch: epoch, Seq: uint64(seq)}, nil, c.ledger.Ranks(), fmt.Sprintf("%s.dup%d", c.name, seq)))
 	return f
 }
 
@@ -71,9 +71,9 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 	if err != nil {
 		return nil, err
 	}
-	d := newComm(c.proc, t, c, parent, called, worldRanks)
+	d := newComm(c.proc, t, c, parent, called)
 	d.id = name.Digest(c.id)
-	if late := d.open(c, dup, name.Epoch, agreed, members == nil); !late {
+	if late := d.open(c, dup, worldRanks, name.Epoch, agreed, members == nil); !late {
 		return d, nil
 	}
 	if err := c.untold(); err != nil {
@@ -85,8 +85,8 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // newComm makes a communicator over t. It can be used after open. from is the communicator from
 // which it is made; nil for the world. Errors of parent are its errors too. Its errhandler is
 // from's at this moment, as in MPI; later changes of from's do not concern it.
-func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRanks []int) *Comm {
-	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name, worldRanks: worldRanks}
+func newComm(p *proc, t transport.Comm, from, parent *Comm, name string) *Comm {
+	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
 	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
@@ -99,9 +99,10 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string, worldRa
 }
 
 // open opens the error channel of c, which was made from from in epoch e; from is nil for the
-// world. late says that an error of from has come since e, and that c is therefore closed. This
-// does not happen if all ranks have agreed to make c.
-func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, byDup bool) (late bool) {
+// world. worldRanks are the members' ranks in the world; nil means that they are the same. late
+// says that an error of from has come since e, and that c is therefore closed. This does not happen
+// if all ranks have agreed to make c.
+func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
 		of = &from.ledger
@@ -117,7 +118,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, e transport.Epoch, agreed, b
 		c.ledger.Everywhere()
 	}
 	// Make comes before anything is heard on the channel: it pushes Open, which starts listening.
-	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, c.worldRanks) })
+	c.proc.feed(func() { late = !c.proc.ledger.Make(&c.ledger, of, under, e, agreed, worldRanks) })
 	if d := c.proc.driver; d != nil {
 		if err := d.Failed(); err != nil { // all others were told before c was made
 			c.proc.giveUp(err)
@@ -258,7 +259,7 @@ func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *wa
 // c: one rank may then have its side of c before the program of another rank calls Dup. A rank that
 // has its side of a communicator from Split knows that the programs of all ranks have called Split.
 func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
-	if c.proc.backend == hook.ULFM {
+	if c.proc.ulfm {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
 		if lib := library(c); lib != nil {
 			ch.Over(lib)

@@ -205,7 +205,7 @@ func (r *reporter) check(ctx context.Context) (more bool) {
 		return true
 	}
 	c := r.asker()
-	if c == nil {
+	if c == nil || c.proc.stage.Load() >= stageEnded { // no program of this process runs
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)

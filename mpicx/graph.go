@@ -40,7 +40,7 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 		if err := a.odd(); err != nil { // a rank that does not exist has declared no edge, so its edges are odd
 			return nil, err
 		}
-		return &part{worldRanks: c.worldRanks}, nil
+		return &part{worldRanks: c.ledger.Ranks()}, nil
 	}, func(d *Comm) *Graph { return &Graph{d, &neighborhood{comm: d, from: sources, to: destinations}} })
 }
 

@@ -23,8 +23,8 @@ type Group struct {
 // TranslateRanks a rank finds out, after Shrink or Replace, which rank it was before.
 func (c *Comm) Group() *Group {
 	c.mustExist("Group")
-	if c.worldRanks != nil {
-		return &Group{c.worldRanks, c.proc.rank}
+	if c.ledger.Ranks() != nil {
+		return &Group{c.ledger.Ranks(), c.proc.rank}
 	}
 	return &Group{upTo(c.size), c.proc.rank}
 }

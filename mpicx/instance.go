@@ -68,7 +68,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	}
 	if j.unfit != nil {
 		root.refuse(j.unfit)
-		root.finish()
+		root.finish(make(map[string]error))
 		return nil, errors.Join(j.unfit, j.end())
 	}
 	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o)}
@@ -131,6 +131,6 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
 	i.reporter.End(err)
-	i.root.finish()
+	i.root.finish(make(map[string]error))
 	return ofRank(cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong), i.root.rank)
 }

@@ -55,9 +55,9 @@ func goroutines(o *options, ranks int) *job {
 	}
 	ranks = cmp.Or(o.chosen, o.environment, ranks)
 	sides := start(ranks + o.parked() + o.fresh())
-	j := &job{workers: o.workers(ranks), end: func() error { return nil }}
-	for _, side := range sides {
-		j.sides = append(j.sides, side)
+	j := &job{sides: make([]transport.Comm, len(sides)), workers: o.workers(ranks), end: func() error { return nil }}
+	for i, side := range sides {
+		j.sides[i] = side
 	}
 	// The sides of fresh ranks are made now, too: messages to such a rank wait until it is started.
 	if o.fresh() > 0 {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -19,10 +20,9 @@ import (
 type proc struct {
 	// These fields do not change.
 
-	rank    int
-	backend string
-	driver  transport.Driver // nil: messages move by themselves
-	place   *waiting.Place   // of the first goroutine that waits
+	rank   int
+	driver transport.Driver // nil: messages move by themselves
+	place  *waiting.Place   // of the first goroutine that waits
 	// carryOut carries out one output of the ledger. feed calls it, from one goroutine at a
 	// time, without mu.
 	carryOut func(*ledger.Output)
@@ -31,6 +31,10 @@ type proc struct {
 	giveUp func(error)
 	leaks  observe.Leaks
 	keeps  bool // leaks also records messages that were not received: only in tests
+	ulfm   bool // the backend is hook.ULFM
+	// still is set by a look of the reporter. The next Wait that begins clears it, because the rank
+	// moves, and so does the next output of the ledger. It changes.
+	still atomic.Bool
 	// observer gets the rank's events; nil: nothing does. waits is the Observe of its Places.
 	observer *observe.Observer
 	waits    func(...*waiting.Cell) (over func())
@@ -50,11 +54,8 @@ type proc struct {
 	// aborted is the error with which hook.Rank's Abort has ended the rank; nil: it has not.
 	aborted atomic.Pointer[error]
 
-	// still is set by a look of the reporter. The next Wait that begins clears it, because the rank
-	// moves.
-	still     atomic.Bool
 	stall     *stall // of the process
-	goroutine string // that runs the program, as stacks number it; "": not known
+	goroutine int    // that runs the program, as stacks number it; 0: not known
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.
@@ -93,7 +94,7 @@ const (
 )
 
 func newProc(t transport.Comm, o *options) *proc {
-	p := &proc{rank: t.Rank(), backend: o.set.Backend}
+	p := &proc{rank: t.Rank(), ulfm: o.set.Backend == hook.ULFM}
 	p.driver, _ = t.(transport.Driver)
 	p.place = p.newPlace()
 	p.ledger.Face, p.ledger.Quiet = face, true
@@ -238,6 +239,7 @@ func (p *proc) feed(input func()) {
 			continue
 		}
 		p.mu.Unlock()
+		p.still.Store(false) // as long as an error makes progress, no job stalls
 		p.carryOut(o)
 		p.mu.Lock()
 	}

@@ -79,7 +79,7 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 		made, err = l.join(next)
 	default:
 		l.adopt(next)
-		made, err = c.deriveUnder(c.heir(d), transport.ReplaceName(r.id.Epoch, r.id.Seq, 0), true, nil, c.worldRanks, next.Name())
+		made, err = c.deriveUnder(c.heir(d), transport.ReplaceName(r.id.Epoch, r.id.Seq, 0), true, nil, c.ledger.Ranks(), next.Name())
 	}
 	if err != nil {
 		r.fail(mpiError("Replace", err))

@@ -63,9 +63,13 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if err != nil {
 		return err
 	}
-	var mu sync.Mutex            // protects errs and roots while ranks run
-	errs := make(map[int]error)  // by the rank in the world, or in the pool if it has had no place there
-	roots := make(map[*Comm]int) // the same number, by the rank's first communicator
+	var mu sync.Mutex           // protects errs and ended while ranks run
+	errs := make(map[int]error) // by the rank in the world, or in the pool if it has had no place there
+	type incarnation struct {
+		root *Comm // its first communicator
+		rank int   // as in errs
+	}
+	ended := make([]incarnation, 0, len(j.sides))
 	reporter := report(ctx, o)
 	run := func(t transport.Comm) {
 		root, err := newRoot(t, o, j)
@@ -74,7 +78,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			mu.Lock()
 			defer mu.Unlock()
 			if root != nil {
-				roots[root] = rank
+				ended = append(ended, incarnation{root, rank})
 			}
 			if err != nil {
 				errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
@@ -104,9 +108,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	<-ranks.done
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
-		for root, rank := range roots {
-			if err := root.untoldMismatch(); err != nil && errs[rank] == nil && processes == (root.proc.driver != nil) {
-				errs[rank] = err
+		for _, e := range ended {
+			if err := e.root.untoldMismatch(); err != nil && errs[e.rank] == nil && processes == (e.root.proc.driver != nil) {
+				errs[e.rank] = err
 			}
 		}
 	}
@@ -114,12 +118,13 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	// have left behind, which finish ends.
 	differ(false)
 	if o.set.Left != nil && len(errs) == 0 {
-		for root, rank := range roots {
-			o.set.Left(rank, root.leftovers())
+		for _, e := range ended {
+			o.set.Left(e.rank, e.root.leftovers())
 		}
 	}
-	for root := range roots {
-		root.finish()
+	over := make(map[string]error)
+	for _, e := range ended {
+		e.root.finish(over)
 	}
 	err = j.end()
 	differ(true)
@@ -152,7 +157,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 	if err != nil {
 		return nil, mpiError("Run", err)
 	}
-	root = newComm(p, t, nil, nil, "world", nil)
+	root = newComm(p, t, nil, nil, "world")
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
 	root.lineage = newLineage(root, j)
 	if j.workers == nil {
@@ -170,7 +175,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		p.waits = func(cells ...*waiting.Cell) func() { return p.observer.Waits(func() string { return nameOf(cells) }) }
 		p.place = p.newPlace()
 	}
-	root.open(nil, dup, t.Epoch(), true, false)
+	root.open(nil, dup, nil, t.Epoch(), true, false)
 	if j.workers != nil {
 		err = root.lineage.listen()
 	}
@@ -298,8 +303,9 @@ func (c *Comm) end(failed bool) {
 }
 
 // finish notes that the job is over. From now on, operations on communicators of this rank end with
-// an error. Pending operations end too, because no peer answers any more.
-func (c *Comm) finish() {
+// an error. Pending operations end too, because no peer answers any more. over has their errors, by
+// the names of communicators; the ranks of a process share them.
+func (c *Comm) finish(over map[string]error) {
 	p := c.proc
 	p.stage.Store(stageOver) // before operations end, so what begins because of that is refused
 	p.feed(func() { p.ledger.End(p.driver == nil) })
@@ -308,7 +314,11 @@ func (c *Comm) finish() {
 		return
 	}
 	for _, d := range c.family() {
-		err := jobOver(useOp, d.name)
+		err := over[d.name]
+		if err == nil {
+			err = jobOver(useOp, d.name)
+			over[d.name] = err
+		}
 		d.t.Revoke(err)
 		if d.ulfm != nil {
 			d.ulfm.Finish(err)

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +64,7 @@ func (s *stall) tell() int {
 type sources struct {
 	mu  sync.Mutex
 	at  time.Time
-	all map[string]string // by goroutine
+	all map[int]string // by goroutine
 }
 
 const manyGoroutines = 1000
@@ -71,11 +72,11 @@ const manyGoroutines = 1000
 // waitsIn are the packages in which a program waits, but which it does not consist of.
 var waitsIn = []string{ownPackage, builtOnIt, "github.com/mpicx/go-mpicx/future.", "github.com/mpicx/go-mpicx/internal/", "internal/", "runtime.", "sync.", "time."}
 
-func (l *sources) of(goroutine string) string {
+func (l *sources) of(goroutine int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if runtime.NumGoroutine() <= manyGoroutines && (l.all == nil || time.Since(l.at) > time.Second) {
-		l.at, l.all = time.Now(), make(map[string]string)
+		l.at, l.all = time.Now(), make(map[int]string)
 		stacks := make([]byte, 1<<21)
 		for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			l.all[number(stack)] = outside(stack)
@@ -85,14 +86,15 @@ func (l *sources) of(goroutine string) string {
 }
 
 // thisGoroutine returns the number of the goroutine that calls it, as stacks show it.
-func thisGoroutine() string {
+func thisGoroutine() int {
 	stack := make([]byte, 64)
 	return number(string(stack[:runtime.Stack(stack, false)]))
 }
 
 // number returns the number in "goroutine 7 [running]:", where a stack begins.
-func number(stack string) string {
-	n, _, _ := strings.Cut(strings.TrimPrefix(stack, "goroutine "), " ")
+func number(stack string) int {
+	text, _, _ := strings.Cut(strings.TrimPrefix(stack, "goroutine "), " ")
+	n, _ := strconv.Atoi(text)
 	return n
 }
 

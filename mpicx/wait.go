@@ -35,6 +35,9 @@ var _ waiting.Keeper = (*keeper)(nil)
 // goroutine that waits gets the rank's own Place. A scope that closes nudges it, unless the
 // goroutine sleeps in a driver. Nobody nudges the Places of other goroutines. The channel of a
 // Place that is not nudged has to close for every error that ends the wait.
+//
+// A scope's context makes the channel of its Done when it is asked for, and few need it. So listen,
+// which skips such contexts, comes before Done.
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
 	k.notInReduction("waits", "for an operation")
@@ -49,12 +52,11 @@ func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 		place = k.proc.newPlace()
 		place.Spare = true
 	}
-	ended := ctx.Done()
-	if nudged := first && place.Drive == nil; ended != nil && (nudged || ctx.Err() != nil) {
+	_, inScope := ctx.(*scope)
+	if nudged := first && place.Drive == nil; nudged && inScope || ctx.Done() != nil && (nudged || ctx.Err() != nil) {
 		ctx, _ = k.listen(ctx, nudged)
-		ended = ctx.Done()
 	}
-	return place, ended
+	return place, ctx.Done()
 }
 
 // Yield lets other ranks run or, if they are other processes, messages of theirs come.

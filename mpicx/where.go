@@ -24,18 +24,24 @@ func (c *Comm) where() string {
 // position returns where this rank is. It returns idle, a text, instead if the rank needs nothing
 // of any other.
 func (c *Comm) position() (p observe.Position, idle string) {
-	at := c.proc.stage.Load()
-	switch {
-	case c.proc.dead.Load():
-		return p, "dead" // with the black channel, where a death ends no process
-	case at >= stageEnded:
-		return p, "returned"
-	case at == stageParked:
-		return p, "a spare that is not needed so far"
+	if idle = c.idle(); idle == "" {
+		p.Returned = c.proc.stage.Load() == stageReturned
+		c.locate(&p)
 	}
-	p.Returned = at == stageReturned
-	c.locate(&p)
-	return p, ""
+	return p, idle
+}
+
+// idle says why the rank needs nothing of any other, or returns "".
+func (c *Comm) idle() string {
+	switch at := c.proc.stage.Load(); {
+	case c.proc.dead.Load():
+		return "dead" // with the black channel, where a death ends no process
+	case at >= stageEnded:
+		return "returned"
+	case at == stageParked:
+		return "a spare that is not needed so far"
+	}
+	return ""
 }
 
 // answer is where, as this rank answers a question. If the question is whether the job has stalled,
@@ -63,12 +69,12 @@ func (c *Comm) line() string {
 	return ""
 }
 
-// isStill says whether this rank needs nothing, or waits and has begun no Wait since the last look.
+// isStill says whether this rank needs nothing, or attends and has begun no Wait since the last
+// look. It is cheap: answer looks for what a rank that attends waits for, if it waits.
 func (c *Comm) isStill() bool {
 	// A Wait that begins after this is seen at the next look.
 	was := c.proc.still.Swap(true)
-	p, idle := c.position()
-	return idle != "" || was && p.Waits()
+	return c.idle() != "" || was && c.proc.ledger.Attends()
 }
 
 // locate adds the operations on c and on the communicators derived from it.

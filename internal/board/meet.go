@@ -113,6 +113,9 @@ func (b *Board) wait(rank int, p *place, r *transport.Request) {
 	if b.waiting == nil {
 		b.waiting = make([]*transport.Request, b.size)
 	}
+	if p.waiting == nil {
+		p.waiting = make([]*transport.Request, 0, b.size)
+	}
 	if rank == r.Meeting.Root {
 		p.root = r
 	}
@@ -230,6 +233,9 @@ func (b *Board) Awaited(r *transport.Request) int {
 
 // Leave notes that a rank, which has made this many calls in its epoch e, makes no more.
 func (b *Board) Leave(rank int, e transport.Epoch, made int) {
+	if b.absent == nil {
+		b.absent = make([]absent, 0, b.size)
+	}
 	b.absent = append(b.absent, absent{rank, made, e})
 }
 

@@ -57,6 +57,7 @@ func (a *AllgatherShared) Step(k int, x *Exchange) bool {
 	n := x.Size() * len(a.Send)
 	if k == 0 {
 		a.gather.Send = a.Send
+		a.gather.keepState()
 		if x.Rank() == 0 {
 			a.gather.Recv = make([]byte, n)
 		}

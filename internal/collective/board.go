@@ -46,6 +46,7 @@ func (x *Exchange) Call(comm transport.Comm, epoch transport.Epoch, a Algorithm,
 	r := x.add(transport.Joining, call.root, nil)
 	r.Meeting, call.meeting.Soon = &call.meeting, x.Soon
 	if call.share > 0 && call.combines() {
+		call.keepState()
 		call.arrived = x.Scratch(x.size * call.share)
 	}
 	if !comm.(transport.Board).Meet(r) {

@@ -37,8 +37,9 @@ func (r *Reduction) len() int { return max(len(r.Send), len(r.Recv)) }
 type Call struct {
 	algorithm step
 	// meeting is the Call's part on a board; without a Carrier it is an algorithm's, by messages.
-	meeting transport.Meeting
-	op      operation // of meeting
+	meeting   transport.Meeting
+	op        operation // of meeting
+	exclusive bool      // it is an exclusive scan
 	// share is how many bytes each other rank sends this one, where ranks meet but do not see each
 	// other's buffers; 0: they do, or there are none.
 	share int
@@ -47,9 +48,8 @@ type Call struct {
 	root      int
 	division  *division // of an algorithm in two levels
 	parts     Parts     // how Recv of an Allgatherv, or Send of a ReduceScatter, is divided
-	exclusive bool      // it is an exclusive scan
 
-	state
+	*state // nil: it has needed none, as on a board of goroutines
 }
 
 // state is the state of an algorithm.
@@ -74,7 +74,16 @@ type state struct {
 type step func(a *Call, k int, x *Exchange) (more bool)
 
 // Step carries out a step.
-func (a *Call) Step(k int, x *Exchange) bool { return a.algorithm(a, k, x) }
+func (a *Call) Step(k int, x *Exchange) bool {
+	a.keepState()
+	return a.algorithm(a, k, x)
+}
+
+func (a *Call) keepState() {
+	if a.state == nil {
+		a.state = new(state)
+	}
+}
 
 // inSequence carries out step k of several algorithms, one after another.
 func (a *Call) inSequence(k int, x *Exchange, algorithms ...step) bool {

@@ -189,7 +189,8 @@ type apart struct{ *Call }
 func (a apart) Step(k int, x *Exchange) bool {
 	m, from := &a.meeting, 0
 	if a.share = a.needs(x.size); k == 0 && a.combines() {
-		a.arrived = x.Scratch(x.size * a.share)
+		a.keepState()
+		a.state = &state{arrived: x.Scratch(x.size * a.share)}
 	}
 	for r := range x.size {
 		switch needs := r != x.rank && m.Gives(r, x.rank); {

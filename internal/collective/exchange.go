@@ -36,6 +36,10 @@ type Exchange struct {
 	// Soon says that the program is about to wait for the operation, and that such operations have
 	// ended soon so far.
 	Soon bool
+	more bool
+	// ended counts the requests that have ended, and started once run has begun all and left.
+	// Whoever completes it continues. It is not used in a step whose requests all end at once.
+	ended atomic.Int32
 
 	comm       transport.Comm
 	rank, size int               // of comm or, in a step, among members
@@ -48,12 +52,8 @@ type Exchange struct {
 	done      Ender
 
 	step     int // changes only while no request is pending
-	more     bool
 	requests []transport.Request
-	// ended counts the requests that have ended, and started once run has begun all and left.
-	// Whoever completes it continues. It is not used in a step whose requests all end at once.
-	ended atomic.Int32
-	err   atomic.Pointer[error]
+	err      atomic.Pointer[error]
 
 	to, from []byte    // of Copy
 	few      [8]uint64 // the first Scratch, of which the first used bytes are taken

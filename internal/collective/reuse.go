@@ -21,8 +21,8 @@ func (k *Kept) begin() *Call {
 func (k *Kept) Forget() {
 	a := &k.call
 	a.Reduction, a.root, a.parts, a.exclusive, a.meeting, a.division = Reduction{}, 0, nil, false, transport.Meeting{}, nil
-	if a.at > 0 || a.value != nil || a.arrived != nil { // many algorithms have no state
-		a.state = state{}
+	if s := a.state; s != nil && (s.at > 0 || s.value != nil || s.arrived != nil) { // many algorithms have no state
+		*s = state{}
 	}
 }
 

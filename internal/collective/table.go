@@ -1,6 +1,6 @@
 package collective
 
-type operation int
+type operation uint8
 
 const (
 	barrier operation = iota

@@ -13,11 +13,12 @@ type Side struct {
 	transport.Messenger
 	say     func(Why) string // what this rank is in; it must not block
 	channel transport.Listener
-	asking  chan struct{} // holds a value while a goroutine asks
 
-	mu      sync.Mutex // protects the fields below
+	// Ranks may be many and questions are few, so all that these need is made for the first.
+	mu      sync.Mutex    // protects the fields below
+	asking  chan struct{} // holds a value while a goroutine asks
 	machine *Machine
-	heard   [reasons]heard
+	heard   map[Why]heard
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
 }
 
@@ -29,7 +30,14 @@ type heard struct {
 
 // NewSide returns a messenger that uses m.
 func NewSide(m transport.Messenger, say func(Why) string) *Side {
-	return &Side{Messenger: m, say: say, asking: make(chan struct{}, 1), machine: NewMachine(m.Rank(), m.Size())}
+	return &Side{Messenger: m, say: say}
+}
+
+// begin makes what questions need. The caller holds mu.
+func (s *Side) begin() {
+	if s.machine == nil {
+		s.asking, s.machine, s.heard = make(chan struct{}, 1), NewMachine(s.Rank(), s.Size()), make(map[Why]heard)
+	}
 }
 
 // lately is how long questions for the same reason count as one.
@@ -41,13 +49,12 @@ func (s *Side) heardOf(why Why, anybody bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.heard[why]
-	return !h.at.IsZero() && (anybody || h.rank < s.machine.rank) && (why == ByDeadline || time.Since(h.at) < lately)
+	return !h.at.IsZero() && (anybody || h.rank < s.Rank()) && (why == ByDeadline || time.Since(h.at) < lately)
 }
 
 func (s *Side) hear(q *Message) {
-	h := &s.heard[q.Why]
-	if h.at.IsZero() || q.Origin <= h.rank || time.Since(h.at) >= lately {
-		*h = heard{q.Origin, time.Now()}
+	if h := s.heard[q.Why]; h.at.IsZero() || q.Origin <= h.rank || time.Since(h.at) >= lately {
+		s.heard[q.Why] = heard{q.Origin, time.Now()}
 	}
 }
 
@@ -59,6 +66,9 @@ type Await func(changed, ended <-chan struct{}) bool
 // reason at the same time; -1: none. If answers are missing after a second, it asks each of these
 // ranks directly. One goroutine of the rank asks at a time.
 func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]string, rival int) {
+	s.mu.Lock()
+	s.begin()
+	s.mu.Unlock()
 	select {
 	case s.asking <- struct{}{}:
 		defer func() { <-s.asking }()
@@ -150,6 +160,7 @@ func (s *Side) Died(rank int) {
 // do feeds the machine, wakes goroutines that wait for answers, and sends the outputs.
 func (s *Side) do(feed func()) {
 	s.mu.Lock()
+	s.begin()
 	feed()
 	if s.changed != nil {
 		close(s.changed)
@@ -169,6 +180,9 @@ func (s *Side) Next() (to int, payload []byte, ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.machine == nil {
+		return 0, nil, false
+	}
 	o, ok := s.machine.Next()
 	if !ok {
 		return 0, nil, false

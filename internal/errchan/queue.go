@@ -11,7 +11,12 @@ type Queue[T any] struct {
 func (q *Queue[T]) Empty() bool { return q.first == len(q.items) }
 
 // Push adds an output.
-func (q *Queue[T]) Push(o T) { q.items = append(q.items, o) }
+func (q *Queue[T]) Push(o T) {
+	if q.items == nil {
+		q.items = make([]T, 0, 2) // most never have more
+	}
+	q.items = append(q.items, o)
+}
 
 // Pop removes the first output, and says whether there is one.
 func (q *Queue[T]) Pop() (o T, ok bool) {

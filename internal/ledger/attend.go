@@ -43,6 +43,9 @@ func (l *Ledger) EndWait(first bool) {
 // Waits says whether the goroutine waits that was the first to begin. It needs no lock.
 func (l *Ledger) Waits() bool { return l.inside.Load() != nil }
 
+// Attends says whether the rank is inside an operation, for any reason. It needs no lock.
+func (l *Ledger) Attends() bool { return l.inside.Load() != nil || l.extra.Load() > 0 }
+
 // Watch adds n to the number of channels that are watched instead of waited for. The
 // rank is attending while there are any. Watch needs no lock. Due says that Answer must
 // be called.

@@ -63,6 +63,10 @@ func (c *Comm) Everywhere() { c.everywhere = true }
 // Previous returns the verdict of c's round before the one that is being resolved, or nil.
 func (c *Comm) Previous() *Error { return c.previous }
 
+// Ranks returns the members' ranks in the world, for reading only; nil: the same as here. They do
+// not change, so it needs no lock.
+func (c *Comm) Ranks() []int { return c.ranks }
+
 // Parent returns the communicator whose errors are c's too, or nil.
 func (c *Comm) Parent() *Comm { return c.parent }
 

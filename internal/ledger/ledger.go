@@ -14,9 +14,6 @@ type Ledger struct {
 	// once for each verdict.
 	Face func(*Error)
 
-	// Quiet says that Events have no observer, so they become no outputs.
-	Quiet bool
-
 	// inside is the communicator that a goroutine of the rank waits on; nil: none
 	// does. extra counts the other reasons why the rank attends: further goroutines that
 	// wait, channels that are watched, and the end of the program.
@@ -25,8 +22,8 @@ type Ledger struct {
 
 	// owed are the communicators with a round that is noticed and not joined, in the
 	// order of the notices; owing is their number, to be read without the lock.
-	owed  []*Comm
 	owing atomic.Int32
+	owed  []*Comm
 
 	// holds is the number of TryAlls in which this rank has voted yes and the votes are not
 	// counted yet (see Vote). While it is not 0 the rank joins no round, and what it raises
@@ -37,15 +34,16 @@ type Ledger struct {
 	world   *Comm
 	last    *Error // the latest verdict
 	made    int    // number of scopes opened and communicators made
+	Quiet   bool   // Events have no observer, so they become no outputs
 	dead    bool   // this process has died: it takes no further part
 	over    bool   // the program has ended: operations that begin now are late
 	ended   bool   // the job is over everywhere: no round is open any more
 	leaving bool   // the process may end, when all that it has raised is resolved
 	gone    bool   // Leave was pushed
 
+	carried bool     // out[done] is being carried out
 	out     []Output // the first done of these are carried out
 	done    int
-	carried bool // out[done] is being carried out
 }
 
 // Next returns the next output, or nil. The output is valid until the next call, which says
@@ -80,6 +78,9 @@ const spareOutputs = 8
 //
 //go:noinline
 func (l *Ledger) push(a Action, c *Comm) *Output {
+	if l.out == nil {
+		l.out = make([]Output, 0, 2) // most rounds need no more
+	}
 	l.out = append(l.out, Output{Action: a, Comm: c})
 	return &l.out[len(l.out)-1]
 }
@@ -241,6 +242,9 @@ type Comm struct {
 	unwound    bool     // this rank has corrupted it, which it does at most once
 	aware      bool     // so its program knows of the corruption
 	revoking   bool     // it is revoked, and pending operations have not ended (F4)
+	looked     bool     // ascending is known
+	ascending  bool     // ranks ascend
+	everywhere bool     // all members have their sides, or get them no matter what their programs do
 	moving     int      // number of verdicts that are resolved and whose Advance is not done, or a buffer still in use
 	corrupted  *Error   // each look finds it
 	previous   *Error   // its last verdict
@@ -270,12 +274,7 @@ type Comm struct {
 	era    int    // number of errors of ancestors with which Try calls around have ended
 	votes  []*Vote
 
-	ranks     []int // the members' ranks in the world; nil: the same as here
-	looked    bool  // ascending is known
-	ascending bool  // ranks ascend
-	// everywhere says that all members have their sides, or get them no matter what their
-	// programs do.
-	everywhere bool
+	ranks []int // the members' ranks in the world; nil: the same as here
 
 	failed []int // the dead, in the order in which this rank learned of them
 	acked  int   // how many of failed, from the first on, are acknowledged

@@ -62,9 +62,13 @@ const (
 
 // New returns the machine of one of size ranks, of which the first workers begin in the world.
 func New(rank, size, workers int) *Machine {
-	return &Machine{
-		rank: rank, size: size, workers: workers, newest: &Membership{Number: 1, next: workers},
-		dead: make(map[int]bool), ended: make(map[int]bool), offers: make(map[string]*offer),
+	return &Machine{rank: rank, size: size, workers: workers, newest: world(workers)}
+}
+
+// listen makes what the machine notes of other ranks. Where there are no spares it hears of none.
+func (m *Machine) listen() {
+	if m.dead == nil {
+		m.dead, m.ended, m.offers = make(map[int]bool), make(map[int]bool), make(map[string]*offer)
 	}
 }
 
@@ -154,6 +158,7 @@ func (m *Machine) Forsaken() bool {
 
 // Receive takes a message.
 func (m *Machine) Receive(from int, payload []byte) *Fate {
+	m.listen()
 	if len(payload) == 0 {
 		return nil
 	}
@@ -181,6 +186,7 @@ func (m *Machine) Receive(from int, payload []byte) *Fate {
 
 // Died notes that a rank has died.
 func (m *Machine) Died(rank int) *Fate {
+	m.listen()
 	if m.dead[rank] {
 		return nil
 	}

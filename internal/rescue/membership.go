@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/wire"
 )
@@ -23,6 +24,19 @@ type Membership struct {
 	incarnations map[int]int
 	next         int    // the first rank in the pool that has never been needed
 	invitation   string // the text that readInvitation reads
+}
+
+// latest is the last world of this process.
+var latest atomic.Pointer[Membership]
+
+// world returns the membership of a world of that many ranks.
+func world(ranks int) *Membership {
+	m := latest.Load()
+	if m == nil || m.next != ranks {
+		m = &Membership{Number: 1, next: ranks}
+		latest.Store(m)
+	}
+	return m
 }
 
 // Name returns the name of the communicator.

@@ -13,12 +13,12 @@ type Board interface {
 // A Meeting is one rank's part in a call on a Board.
 type Meeting struct {
 	Part
-	Flow    Flow
-	Root    int // of calls that have one
-	Carrier Carrier
+	Flow Flow
 	// Soon says that the program is about to wait, so it is worthwhile to look for the parts for
 	// about as long as a message takes.
-	Soon bool
+	Soon    bool
+	Root    int // of calls that have one
+	Carrier Carrier
 	// Where each rank carries out its own part, Bytes is the length of what it needs of each, which
 	// is the same at all ranks that show or need anything, and Missing are the ranks, as bits,
 	// whose parts have not come.

@@ -7,6 +7,7 @@
 //	go -C internal/lab run ./bench -rows 'Bcast of'    # of the tables of collectives, each cell has such a name
 //	go -C internal/lab run ./bench -plot ../../docs          # figures like the papers'
 //	go -C internal/lab run ./bench -quick              # only checks that everything runs
+//	go -C internal/lab run ./bench many-ranks 1000000  # a million ranks: start, barrier, signal, barrier, end
 //
 // The code that it measures must never know of it.
 package main

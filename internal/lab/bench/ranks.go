@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -29,30 +30,63 @@ func manyRanks(c config) result {
 	if err != nil {
 		return result{note: fmt.Sprintf("failed: %v: %s", err, out)}
 	}
-	return result{samples{float64(time.Since(start))}, nil, fmt.Sprintf("%d ranks, peak %s", n, strings.TrimSpace(string(out)))}
+	return result{samples{float64(time.Since(start))}, nil, fmt.Sprintf("%d ranks, peak %.2f GiB", n, lastPeak(string(out)))}
 }
 
+// lastPeak returns the GiB at the end of what manyRanksChild has printed.
+func lastPeak(out string) (gib float64) {
+	_, text, _ := strings.Cut(out[strings.LastIndex(out, "peak"):], " ")
+	_, err := fmt.Sscan(text, &gib)
+	must(err)
+	return gib
+}
+
+// manyRanksChild runs as many ranks as the command line says: all start, leave a barrier, get an
+// error that one of them signals, leave another barrier, and end. It prints each of these when all
+// ranks have passed it, with the time and the peak memory.
 func manyRanksChild() {
 	var n int
 	if len(os.Args) > 2 {
 		_, err := fmt.Sscan(os.Args[2], &n)
 		must(err)
 	}
-	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
-		err := world.Barrier().Wait(ctx) // the error may come before a rank has left it
-		switch {
-		case err != nil:
-		case world.Rank() == n/2:
-			err = world.SignalError(ctx, 1)
-		default:
-			err = world.Barrier().Wait(ctx)
+	start := time.Now()
+	say := func(what string) {
+		fmt.Printf("%-20s %8.2f s, peak %.2f GiB\n", what, time.Since(start).Seconds(), peak()/(1<<30))
+	}
+	var passed [4]atomic.Int64
+	left := make(chan struct{}) // closed when all ranks have left the first barrier
+	pass := func(stage int, what string) {
+		if passed[stage].Add(1) == int64(n) {
+			if say(what); stage == 1 {
+				close(left)
+			}
 		}
+	}
+	must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+		pass(0, "all have started")
+		err := world.Try(ctx, func(ctx context.Context) error {
+			if err := world.Barrier().Wait(ctx); err != nil {
+				return err
+			}
+			pass(1, "left the barrier")
+			if world.Rank() == n/2 {
+				<-left
+				return world.SignalError(ctx, 1)
+			}
+			return world.Barrier().Wait(ctx)
+		})
 		if _, ok := errors.AsType[*mpicx.PropagatedError](err); !ok {
 			return fmt.Errorf("rank %d got %w", world.Rank(), err)
 		}
+		pass(2, "have the error")
+		if err := world.Barrier().Wait(ctx); err != nil {
+			return err
+		}
+		pass(3, "left the next barrier")
 		return nil
 	}, mpicx.WithRanks(n)))
-	fmt.Printf("%.2f GiB\n", peak()/(1<<30))
+	say("have ended")
 }
 
 // peak returns the peak memory of the process, in bytes: from the system or, if the system does not

@@ -148,9 +148,10 @@ func (p *process) miss() {
 
 // live returns the sides that are in use. The slice keeps them alive while they are visited,
 // without mu. A side that joins later looks at the flags itself.
-func (p *process) live() (sides []*Comm) {
+func (p *process) live() []*Comm {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	sides := make([]*Comm, 0, len(p.members))
 	for _, m := range p.members {
 		if c := m.of.Value(); c != nil {
 			sides = append(sides, &c.sides[m.rank])

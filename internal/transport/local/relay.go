@@ -2,6 +2,7 @@ package local
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -17,7 +18,8 @@ type relay struct {
 	// mu guards all fields. It is not held while a listener or a function of onIdle is called,
 	// because these may poke, start operations and take any locks of their own.
 	mu      sync.Mutex
-	ready   []*Comm  // sides whose listeners may have something to send
+	ready   []*Comm // sides whose listeners may have something to send, from first
+	first   int
 	onIdle  []func() // called when no side is ready
 	workers int      // goroutines that carry messages
 }
@@ -83,8 +85,10 @@ func (y *relay) work() {
 		// Sides are taken from the front and put back at the end. Each gives one message in its
 		// turn, and news that comes meanwhile may make its next message unnecessary (see
 		// Listener.Next).
-		sides := buf[:copy(buf[:], y.ready)]
-		y.ready = y.ready[len(sides):]
+		sides := buf[:copy(buf[:], y.ready[y.first:])]
+		if y.first += len(sides); y.first > len(y.ready)/2 {
+			y.ready, y.first = slices.Delete(y.ready, 0, y.first), 0
+		}
 		// Only the last worker calls these, because another one may be handing on the last message.
 		if len(sides) == 0 {
 			if y.workers > 1 || len(y.onIdle) == 0 {
@@ -99,7 +103,7 @@ func (y *relay) work() {
 		}
 		// Help is worth a goroutine only if another full batch is left for it, and more workers
 		// than cores would only get in each other's way.
-		if len(y.ready) > batch && y.workers < runtime.GOMAXPROCS(0) {
+		if len(y.ready)-y.first > batch && y.workers < runtime.GOMAXPROCS(0) {
 			y.workers++
 			go y.help()
 		}
@@ -124,9 +128,7 @@ func (y *relay) work() {
 		y.ready = append(y.ready, more...)
 	}
 	if y.workers--; y.workers == 0 {
-		// The front of its memory is used up. Errors are rare, so none of it is kept for the next
-		// one.
-		y.ready = nil
+		y.ready, y.first = nil, 0 // errors are rare, so none of its memory is kept for the next one
 	}
 }
 
