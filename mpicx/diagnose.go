@@ -12,6 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/record"
 )
 
 // A Diagnosis says what the ranks of a communicator were doing when they were asked.
@@ -23,6 +24,8 @@ type Diagnosis struct {
 	NoAnswer []int // ranks that have not answered in time, ascending
 	// Differs is the first rank that is doing something other than most ranks; -1: none.
 	Differs int
+
+	calls []string // lines: the collective calls around the first in which the ranks differ
 }
 
 // A DiagnosisGroup is a set of ranks that are doing the same.
@@ -37,6 +40,11 @@ type DiagnosisGroup struct {
 // String returns the whole diagnosis in one line:
 //
 //	ranks 0-2, 4-7: Barrier #17 on world; rank 3: Recv from rank 5, tag 9 on world.dup1; the first that differs is rank 3
+//
+// If the ranks have made different collective calls, or not the same number, up to three of these
+// calls follow, with the times at which they began. The last of them, after a ●, is the first that
+// differs. Ranks that are dead or do not answer are included, if this process shares memory with
+// them.
 func (d *Diagnosis) String() string { return strings.Join(d.lines(), "; ") }
 
 func (d *Diagnosis) lines() (lines []string) {
@@ -53,7 +61,7 @@ func (d *Diagnosis) lines() (lines []string) {
 	if d.Differs >= 0 {
 		lines = append(lines, fmt.Sprintf("the first that differs is rank %d", d.Differs))
 	}
-	return lines
+	return append(lines, d.calls...)
 }
 
 // Diagnose asks all ranks of c what they are waiting for, to find out why a program hangs. It
@@ -123,8 +131,11 @@ func (c *Comm) ranksOf(d *Comm) []int {
 func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	d := &Diagnosis{Differs: -1}
 	mine := make(map[int]string)
+	sent := make(map[int]string) // records, by the rank in the world
 	for r, asked := range ranks {
-		switch text, answered := said[asked]; {
+		text, answered := said[asked]
+		text, sent[c.worldRank(r)], _ = strings.Cut(text, ofRecord)
+		switch {
 		case !answered:
 			d.NoAnswer = append(d.NoAnswer, r)
 		case text == "":
@@ -146,7 +157,41 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 			break
 		}
 	}
+	d.calls = c.differing(sent)
 	return d
+}
+
+// differing compares the collective calls of the ranks on c and then, if they do not differ there,
+// on each of the communicators derived from c that this rank has used lately. Sent are the records
+// that ranks have sent. It returns the first lines that there are.
+func (c *Comm) differing(sent map[int]string) (lines []string) {
+	lines = c.compare(upTo(c.size), sent)
+	own, _ := c.t.Record(c.rank, nil)
+	others := slices.SortedFunc(slices.Values(c.family()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
+	for _, d := range others {
+		used := slices.ContainsFunc(own, func(call record.Call) bool { return call.IsOn(d.t.ID()) })
+		if len(lines) == 0 && used && d != c {
+			lines = d.compare(upTo(d.size), sent)
+		}
+	}
+	return lines
+}
+
+// compare compares the collective calls of ranks of c since its last error. If that error has
+// corrupted c, it compares those before.
+func (c *Comm) compare(ranks []int, sent map[int]string) []string {
+	epoch := c.t.Epoch().Errors()
+	if epoch > 0 && locked(&c.proc.mu, c.ledger.Broken) {
+		epoch--
+	}
+	return diagnosis.Calls(ranks, c.t.ID(), epoch, c.name, func(rank int, calls []record.Call) ([]record.Call, bool) {
+		if all, ok := c.t.Record(rank, calls); ok {
+			return all, len(all) < record.Kept
+		}
+		text := sent[c.worldRank(rank)]
+		all := record.Decode([]byte(text), calls)
+		return all, text != "" && len(all) < record.Sent
+	})
 }
 
 // A reporter is a diagnosis.Reporter of the ranks of this process. If several processes are about
@@ -181,7 +226,13 @@ func report(ctx context.Context, o *options) *reporter {
 	r := &reporter{out: o.set.Diagnoses, stall: &stall{after: after}, fails: o.deadlockError}
 	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
 	if after > 0 {
-		r.Every(r.stall.tick(), r.check)
+		r.stall.look()
+		more := true
+		r.Every(r.stall.tick(), func(ctx context.Context) bool {
+			r.stall.look()
+			more = more && r.check(ctx)
+			return true // for the time
+		})
 	}
 	return r
 }
@@ -193,6 +244,7 @@ func (r *reporter) add(root *Comm) {
 	defer r.mu.Unlock()
 	r.roots = append(r.roots, root)
 	root.proc.stall = r.stall
+	root.t.Clock(&r.stall.clock)
 	if r.stall.after > 0 && len(r.roots) <= manyGoroutines {
 		root.proc.goroutine = thisGoroutine()
 	}

@@ -26,4 +26,4 @@ func Underway() int {
 func Break(err error) { processes.Break(err) }
 
 // AnswerOfStall is what the rank answers if it is asked whether the job has stalled.
-func AnswerOfStall(c *Comm) string { return c.answer(diagnosis.ByStall) }
+func AnswerOfStall(c *Comm) string { return c.answer(diagnosis.ByStall, c.rank) }

@@ -44,6 +44,7 @@ func (i *inside) Machine() int      { return i.t.Machine(i.rank) }
 func (i *inside) Progress() string  { return (*Comm)(i).root().progress() }
 func (i *inside) Blocked() []string { return (*Comm)(i).root().Blocked() }
 func (i *inside) Where() string     { return (*Comm)(i).root().where() }
+func (i *inside) Calls() []string   { return (*Comm)(i).root().differing(nil) }
 
 func (i *inside) Happened(kind observe.Kind, text string) {
 	i.proc.observer.Happened(observe.Event{Kind: kind, Comm: i.name, Text: text})

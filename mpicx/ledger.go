@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -96,6 +97,9 @@ func tell(e *ledger.Event) {
 		o.Kind, o.By = observe.Revoke, &by
 	case ledger.Died:
 		o.Kind, o.By = observe.Death, &by
+		if c.proc.observer != nil && c.proc.observer.Log != nil {
+			o.Calls = strings.Join(c.compare([]int{min(c.rank, e.By), max(c.rank, e.By)}, nil), "; ")
+		}
 	case ledger.Advanced:
 		o.Kind = observe.Epoch
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,7 @@ import (
 // wait, and it seems that they wait for each other.
 type stall struct {
 	after time.Duration // how long no rank may move; 0: any time
+	clock atomic.Uint32 // the time of the last look, in seconds since 1970, for the ranks' records
 
 	mu    sync.Mutex
 	since time.Time // no rank of this process has moved since
@@ -26,6 +28,9 @@ type stall struct {
 
 // tick is how often the ranks are looked at.
 func (s *stall) tick() time.Duration { return s.after / 20 }
+
+// look notes the time.
+func (s *stall) look() { s.clock.Store(uint32(time.Now().Unix())) }
 
 // isDue notes whether a rank of this process has moved since the last look, and says whether it is
 // time to ask the others, because none has for a while. The next time is after twice that while.

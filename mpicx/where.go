@@ -9,6 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/observe"
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -44,9 +45,24 @@ func (c *Comm) idle() string {
 	return ""
 }
 
-// answer is where, as this rank answers a question. If the question is whether the job has stalled,
-// the answer of a rank that has moved lately, or whose process has told the stall, is Moves.
-func (c *Comm) answer(why diagnosis.Why) string {
+// ofRecord begins the part of an answer that has the record of the rank's calls.
+const ofRecord = "\x00"
+
+// answer is what this rank answers a question of a rank of c. If that rank can't read this one's
+// record, because it is on another machine, the latest calls follow.
+func (c *Comm) answer(why diagnosis.Why, origin int) string {
+	text := c.root().said(why)
+	if _, near := c.t.Record(origin, nil); !near {
+		own, _ := c.t.Record(c.rank, nil)
+		text += ofRecord + string(record.Encode(own))
+	}
+	return text
+}
+
+// said is where, as this rank answers a question. If the question is whether the job has stalled,
+// the answer of a rank that has moved lately, or whose process has told the stall, is Moves. c is
+// the rank's first communicator.
+func (c *Comm) said(why diagnosis.Why) string {
 	if why != diagnosis.ByStall {
 		return c.where()
 	}

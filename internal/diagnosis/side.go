@@ -11,7 +11,7 @@ import (
 // A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
-	say     func(Why) string // what this rank is in; it must not block
+	say     func(why Why, origin int) string // what this rank is in; it must not block
 	channel transport.Listener
 
 	// Ranks may be many and questions are few, so all that these need is made for the first.
@@ -28,8 +28,9 @@ type heard struct {
 	at   time.Time // zero: none has
 }
 
-// NewSide returns a messenger that uses m.
-func NewSide(m transport.Messenger, say func(Why) string) *Side {
+// NewSide returns a messenger that uses m. Say returns the answer of this rank to a question of the
+// rank origin.
+func NewSide(m transport.Messenger, say func(why Why, origin int) string) *Side {
 	return &Side{Messenger: m, say: say}
 }
 
@@ -75,7 +76,7 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	case <-ctx.Done():
 		return nil, -1
 	}
-	text := s.say(why)
+	text := s.say(why, s.Rank())
 	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -141,7 +142,7 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	text := ""
 	if msg.Said == nil {
-		text = s.say(msg.Why)
+		text = s.say(msg.Why, msg.Origin)
 	}
 	s.do(func() {
 		if msg.Said == nil {

@@ -30,6 +30,9 @@ type Rank interface {
 	Blocked() []string
 	// Where returns what mpicx.Comm.Diagnose reports about the rank.
 	Where() string
+	// Calls returns the lines about collective calls with which a Diagnosis of the rank's first
+	// communicator ends.
+	Calls() []string
 	// Happened reports an event to the observer of the rank, with a text that describes it.
 	Happened(kind observe.Kind, text string)
 

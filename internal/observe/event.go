@@ -56,4 +56,6 @@ type Event struct {
 
 	Code     int `json:"-"` // of a Fault
 	Failures int `json:"-"` // the number of failures in a Verdict
+
+	Calls string `json:"-"` // of a Death: the collective calls of this rank and the dead one where they differ
 }

@@ -31,6 +31,9 @@ func log(to *slog.Logger, e *Event) {
 		}
 	case Death:
 		text, args = "died", append(args, "process", *e.By)
+		if e.Calls != "" {
+			args = append(args, "calls", e.Calls)
+		}
 	default:
 		return
 	}

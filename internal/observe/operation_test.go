@@ -46,12 +46,3 @@ func TestOperation(t *testing.T) {
 		require.Equal(t, test.shared, observe.SharedOperationOf(&test.request, "world").String())
 	}
 }
-
-func TestList(t *testing.T) {
-	var all []observe.Operation
-	for _, o := range []observe.Operation{{Name: "A", Comm: "x"}, {Name: "B", Comm: "x"}, {Name: "A", Comm: "x"}, {Name: "C", Comm: "y", Until: "it waits"}, {Name: "D"}, {Name: "E"}} {
-		observe.Add(&all, o)
-	}
-	require.Equal(t, "A or B on x or C on y, where it waits or D or 3 more", observe.List(all, "or", 2))
-	require.Equal(t, "A", observe.List(all[:1], "or", 0)[:1])
-}

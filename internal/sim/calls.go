@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -13,6 +16,14 @@ func (s *side) Call(e transport.Epoch, w signature.Word) int {
 	}
 	return number
 }
+
+// No rank of a simulation keeps a record.
+
+func (s *side) ID() uint64 { return uint64(s.comm.id) }
+
+func (s *side) Record(_ int, calls []record.Call) ([]record.Call, bool) { return calls, false }
+
+func (s *side) Clock(*atomic.Uint32) {}
 
 // halt ends the rank's participation in the epoch.
 func (s *side) halt(cause *transport.MismatchError) {

@@ -41,6 +41,9 @@ func (e Epoch) Next(generation int) Epoch {
 	return e - count<<shift + (count+1)&3<<shift + 1<<32
 }
 
+// Errors returns the number of all errors that it counts.
+func (e Epoch) Errors() uint32 { return uint32(e >> 32) }
+
 // Missing returns the number of errors of the communicator of a generation after e and up to
 // f. It is at most 3.
 func (e Epoch) Missing(f Epoch, generation int) int {
@@ -83,7 +86,7 @@ func (e Epoch) ahead(f Epoch) uint32 {
 // String returns the number of errors, and, if not all are the root's, each count
 // modulo 4, the root's first.
 func (e Epoch) String() string {
-	text := fmt.Sprint(uint32(e >> 32))
+	text := fmt.Sprint(e.Errors())
 	if uint32(e) < 4 {
 		return text
 	}

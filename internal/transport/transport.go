@@ -2,7 +2,9 @@ package transport
 
 import (
 	"slices"
+	"sync/atomic"
 
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -78,6 +80,15 @@ type Comm interface {
 	// Called returns the number and the word of the latest call in this rank's epoch; the number
 	// is 0 if there is none.
 	Called() (number int, w signature.Word)
+	// ID identifies the communicator in records, the same at all members.
+	ID() uint64
+	// Record appends to calls the latest collective calls of a member, on all its communicators,
+	// the oldest first. Ok is false if this process can't read them: the member is on another
+	// machine, or its process shares no memory with this one. A death changes nothing. What another
+	// process has written may be anything.
+	Record(rank int, calls []record.Call) (all []record.Call, ok bool)
+	// Clock says where this rank's record finds the time: see record.Record.
+	Clock(seconds *atomic.Uint32)
 	// Mismatch returns the error with which this rank is halted, until Advance or Revoke, or nil.
 	Mismatch() error
 	// Mprobe is Probe that takes the message: no other request matches it, and r keeps it until

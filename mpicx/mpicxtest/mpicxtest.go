@@ -267,6 +267,14 @@ func (b *bubble) String() string {
 	for _, g := range diagnosis.Grouped(said) {
 		fmt.Fprintf(&report, "  %s: %s\n", diagnosis.Name(g.Ranks), g.Text)
 	}
+	for _, s := range b.states {
+		if s.world != nil {
+			for _, line := range hook.Of(s.world).Calls() {
+				fmt.Fprintf(&report, "  %s\n", line)
+			}
+			break
+		}
+	}
 	report.WriteString("which is\n")
 	for _, text := range texts {
 		fmt.Fprintf(&report, "  rank %s:\n    %s\n", strings.Join(ranks[text], ", "), text)

@@ -1,7 +1,10 @@
 package local
 
 import (
+	"sync/atomic"
+
 	"github.com/mpicx/go-mpicx/internal/board"
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
@@ -9,9 +12,7 @@ import (
 
 // Call shows the call on the board.
 func (s *Comm) Call(e transport.Epoch, w signature.Word) int {
-	s.mu.Lock()
-	number := s.Count(e, w)
-	s.mu.Unlock()
+	number := s.count(e, w)
 	// The board has a lock of its own, which is never held together with a side's. So the rank may
 	// leave e in between, on another goroutine. Then the board has the call in a place of the old
 	// epoch, or has no such place, and halt finds that the epoch is over.
@@ -25,13 +26,44 @@ func (s *Comm) Call(e transport.Epoch, w signature.Word) int {
 	return number
 }
 
+// count counts a call, and records it.
+func (s *Comm) count(e transport.Epoch, w signature.Word) int {
+	r := &s.process.record
+	r.Lock()
+	defer r.Unlock()
+	number := s.Count(e, w)
+	if e == s.Epoch() {
+		r.Add(s.comm.id, e.Errors(), number, w)
+	}
+	return number
+}
+
+func (s *Comm) ID() uint64 { return s.comm.id }
+
+func (s *Comm) Record(rank int, calls []record.Call) (all []record.Call, ok bool) {
+	r := &s.comm.sides[rank].process.record
+	r.Lock()
+	defer r.Unlock()
+	return r.Append(calls), true
+}
+
+func (s *Comm) Clock(seconds *atomic.Uint32) {
+	r := &s.process.record
+	r.Lock()
+	defer r.Unlock()
+	r.Record.Clock = seconds
+}
+
 // Meet makes the call on the board, which carries it out.
 func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	r.Kind, r.Where = transport.Joining, nil
-	s.mu.Lock()
-	number := s.Count(r.Epoch, r.Signature)
-	r.Err = s.barred(r)
-	s.mu.Unlock()
+	number := s.count(r.Epoch, r.Signature)
+	r.Err = nil
+	if s.process.dead.Load() || r.Epoch != s.Live() {
+		s.mu.Lock()
+		r.Err = s.barred(r)
+		s.mu.Unlock()
+	}
 	// The board and deaths read the number of the call from its tag, so it is set before r is
 	// shown.
 	r.Tag = transport.CollectiveTag(number)
@@ -125,8 +157,8 @@ func (s *Comm) take(which func(*transport.Request) bool, cause error) {
 }
 
 func (s *Comm) Called() (number int, w signature.Word) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.process.record.Lock()
+	defer s.process.record.Unlock()
 	return s.Matcher.Called()
 }
 

@@ -12,6 +12,7 @@ import (
 // A communicator is what all its ranks share.
 type communicator struct {
 	*job
+	id uint64 // see ID
 	// Sides and their processes never change, so they are read without a lock. A rank that uses one
 	// side keeps all of them alive.
 	sides  []Comm
@@ -58,7 +59,7 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
-	c := newCommunicator(&job{mortal}, n, 0, func(i int) *process { return &processes[i] })
+	c := newCommunicator(&job{mortal}, 1, n, 0, func(i int) *process { return &processes[i] })
 	sides := make([]*Comm, n)
 	for i := range sides {
 		sides[i] = &c.sides[i]
@@ -66,8 +67,8 @@ func newJob(n int, mortal bool) []*Comm {
 	return sides
 }
 
-func newCommunicator(j *job, n int, e transport.Epoch, member func(int) *process) *communicator {
-	c := &communicator{job: j, sides: make([]Comm, n)}
+func newCommunicator(j *job, id uint64, n int, e transport.Epoch, member func(int) *process) *communicator {
+	c := &communicator{job: j, id: id, sides: make([]Comm, n)}
 	// No rank uses the new communicator yet. But deaths and leaves reach a side as soon as it has
 	// joined, and then visit all others. So all sides are complete before the first of them joins.
 	c.board.Open(n, e)
@@ -120,7 +121,7 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 			}
 			return members[i]
 		}
-		c := newCommunicator(parent.job, n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
+		c := newCommunicator(parent.job, name.Digest(parent.id), n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
 		made = &sub{communicator: c, missing: make([]bool, len(parent.sides)), count: n}
 		if members != nil {
 			made.ranks = make([]int, len(parent.sides))
@@ -177,7 +178,11 @@ func (s *Comm) Close() error {
 func (s *Comm) Advance(generation int, cause error) {
 	// Forget comes second: it compares names with the epoch that the rank is in now, and needs no
 	// lock of the side.
-	s.endAll(func() *transport.Request { return s.Matcher.Advance(generation, cause) }, cause)
+	s.endAll(func() *transport.Request {
+		s.process.record.Lock() // the numbers of calls begin again
+		defer s.process.record.Unlock()
+		return s.Matcher.Advance(generation, cause)
+	}, cause)
 	s.comm.forget(s.rank, s.Epoch())
 }
 

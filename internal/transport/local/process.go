@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"weak"
 
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -27,6 +28,13 @@ type process struct {
 
 	mu      sync.Mutex
 	members []member
+
+	// record also counts: its lock protects the numbers of calls of all sides. So a call takes one
+	// lock for both. No other lock is taken while it is held.
+	record struct {
+		sync.Mutex
+		record.Record
+	}
 }
 
 // member is a side of the process. The pointer is weak, because the process lives as long as the
@@ -102,11 +110,11 @@ func (p *process) leave(j *job, dies bool) {
 
 // leaves notes on the board that the rank makes no more calls.
 func (s *Comm) leaves() {
-	s.mu.Lock()
-	// Both are of one epoch, because mu is held. The board's lock is never held together with mu.
+	s.process.record.Lock()
+	// Both are of one epoch, because Advance takes the lock too. The board's is never held with it.
 	e := s.Epoch()
 	made, _ := s.Matcher.Called()
-	s.mu.Unlock()
+	s.process.record.Unlock()
 	b := &s.comm.board
 	b.Lock()
 	b.Leave(s.rank, e, made)

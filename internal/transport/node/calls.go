@@ -1,6 +1,9 @@
 package node
 
 import (
+	"sync/atomic"
+
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -11,11 +14,41 @@ import (
 func (c *comm) Call(e transport.Epoch, w signature.Word) int {
 	c.e.lock()
 	defer c.e.unlock()
-	number, odd := c.Matcher.Call(e, w)
+	number, odd := c.count(e, w)
 	if odd != nil {
 		c.contradict(e, odd)
 	}
 	return number
+}
+
+// count counts a call, and records it.
+func (c *comm) count(e transport.Epoch, w signature.Word) (number int, odd *transport.MismatchError) {
+	number, odd = c.Matcher.Call(e, w)
+	if e == c.Epoch() {
+		c.e.record.Add(uint64(c.context), e.Errors(), number, w)
+	}
+	return number, odd
+}
+
+func (c *comm) ID() uint64 { return uint64(c.context) }
+
+func (c *comm) Record(rank int, calls []record.Call) (all []record.Call, ok bool) {
+	if p := c.process(rank); p != c.e.rank {
+		memory := c.e.records[p]
+		if memory == nil {
+			return calls, false
+		}
+		return record.AppendFrom(memory, calls), true
+	}
+	c.e.lock()
+	defer c.e.unlock()
+	return c.e.record.Append(calls), true
+}
+
+func (c *comm) Clock(seconds *atomic.Uint32) {
+	c.e.lock()
+	defer c.e.unlock()
+	c.e.record.Clock = seconds
 }
 
 func (c *comm) Called() (number int, w signature.Word) {

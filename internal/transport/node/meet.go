@@ -60,7 +60,7 @@ func (c *comm) Meet(r *transport.Request) (ended bool) {
 	e, m := c.e, r.Meeting
 	e.lock()
 	defer e.unlock()
-	number, odd := c.Matcher.Call(r.Epoch, r.Signature)
+	number, odd := c.count(r.Epoch, r.Signature)
 	if odd != nil {
 		c.contradict(r.Epoch, odd)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/bell"
+	"github.com/mpicx/go-mpicx/internal/record"
 	"github.com/mpicx/go-mpicx/internal/ring"
 )
 
@@ -25,6 +26,8 @@ type node struct {
 	bell    atomic.Pointer[bell.Bell] // this process's own; nil: no shared memory; read without mu
 	limit   int                       // length of the longest eager message through a ring: nearLimit, or less
 	chunk   int                       // the most bytes of a transfer that are in one packet
+	record  record.Record             // of this process's collective calls; other processes only read it
+	records [][]byte                  // the memory of the records, by process; nil: no shared memory
 }
 
 // An inbox is the reader's end of the memory in which one process sends to this one.
@@ -81,7 +84,7 @@ func ringRoom(n int) int {
 }
 
 // MemorySize returns the size of the memory that n processes share.
-func MemorySize(n int) int { return n*bell.Size + n*n*oneWay(ringRoom(n)) }
+func MemorySize(n int) int { return n*(bell.Size+record.Size) + n*n*oneWay(ringRoom(n)) }
 
 // WakeAll wakes all of n processes that sleep, whose shared memory this is.
 func WakeAll(memory []byte, n int) {
@@ -116,17 +119,19 @@ func (o *outbox) End(n int) {
 // share makes the inboxes and outboxes in the memory that the neighbours share. If memory is nil,
 // the fabric carries everything.
 func (e *engine) share(near []int, memory []byte, marks []*uint32) {
-	e.from, e.out = make([]*inbox, e.size), make([]*outbox, e.size)
+	e.from, e.out, e.records = make([]*inbox, e.size), make([]*outbox, e.size), make([][]byte, e.size)
 	if memory == nil {
 		return
 	}
-	// The memory has a bell for each process, and then, for each pair of a reader and a writer,
-	// what one sends to the other. All processes compute the same places, because near has the same
-	// order at all.
+	// The memory has a bell for each process, and a record for each. Then, for each pair of a
+	// reader and a writer, it has what one sends to the other. All processes compute the same
+	// places, because near has the same order at all.
 	n, me := len(near), slices.Index(near, e.rank)
 	room := ringRoom(n)
 	size := oneWay(room)
 	bells, memory := memory[:n*bell.Size], memory[n*bell.Size:]
+	records, memory := memory[:n*record.Size], memory[n*record.Size:]
+	e.record = record.In(records[me*record.Size:])
 	mine := bell.New(bells[me*bell.Size:])
 	mine.Watch(marks)
 	e.bell.Store(&mine)
@@ -135,6 +140,7 @@ func (e *engine) share(near []int, memory []byte, marks []*uint32) {
 	// This process is among them: what it sends to itself takes the same way as any other packet,
 	// in the same order.
 	for i, p := range near {
+		e.records[p] = records[i*record.Size:][:record.Size]
 		from, to := memory[(i*n+me)*size:][:size], memory[(me*n+i)*size:][:size]
 		e.from[p] = newInbox(from, room, p)
 		e.in = append(e.in, e.from[p])
