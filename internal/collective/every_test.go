@@ -214,13 +214,6 @@ func (a apart) Step(k int, x *Exchange) bool {
 	return k == 0
 }
 
-func truth(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
 // machines say where ranks are.
@@ -253,8 +246,10 @@ func every() []tested {
 					}})
 				}
 			}
-			for _, exclusive := range []bool{false, true}[:1+truth(op == scan)] {
-				name := []string{"", "exclusive "}[truth(exclusive)] + o.Name
+			for name, exclusive := range map[string]bool{o.Name: false, "exclusive " + o.Name: true} {
+				if exclusive && op != scan {
+					continue
+				}
 				all = append(all, tested{name + " " + a.Name, rooted(op), op == reduce && a.Name == "chain", least, func(c call, rank int) side {
 					return c.side(op, a.step, rank, exclusive)
 				}})
