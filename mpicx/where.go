@@ -44,6 +44,12 @@ func (c *Comm) idle() string {
 	return ""
 }
 
+// answering is a Comm as its Side knows it.
+type answering Comm
+
+func (a *answering) Answer(why diagnosis.Why) string { return (*Comm)(a).root().answer(why) }
+func (a *answering) Moved()                          { a.proc.still.Store(false) }
+
 // answer is where, as this rank answers a question. If the question is whether the job has stalled,
 // the answer of a rank that has moved lately, or whose process has told the stall, is Moves.
 func (c *Comm) answer(why diagnosis.Why) string {

@@ -11,7 +11,7 @@ import (
 // A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
-	say     func(Why) string // what this rank is in; it must not block
+	rank    Rank
 	channel transport.Listener
 
 	// Ranks may be many and questions are few, so all that these need is made for the first.
@@ -22,6 +22,15 @@ type Side struct {
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
 }
 
+// A Rank is what a Side knows of its rank. Its methods must not block.
+type Rank interface {
+	// Answer says what the rank is in.
+	Answer(Why) string
+	// Moved notes a message of the error channel: as long as an error makes progress, the job does
+	// not stall.
+	Moved()
+}
+
 // heard is the first of the ranks that have recently asked for a reason, and the time.
 type heard struct {
 	rank int
@@ -29,9 +38,7 @@ type heard struct {
 }
 
 // NewSide returns a messenger that uses m.
-func NewSide(m transport.Messenger, say func(Why) string) *Side {
-	return &Side{Messenger: m, say: say}
-}
+func NewSide(m transport.Messenger, of Rank) *Side { return &Side{Messenger: m, rank: of} }
 
 // begin makes what questions need. The caller holds mu.
 func (s *Side) begin() {
@@ -75,7 +82,7 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	case <-ctx.Done():
 		return nil, -1
 	}
-	text := s.say(why)
+	text := s.rank.Answer(why)
 	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -132,6 +139,7 @@ func (s *Side) Listen(l transport.Listener) {
 // Take takes a message.
 func (s *Side) Take(from int, payload []byte) {
 	if !IsMessage(payload) {
+		s.rank.Moved()
 		s.channel.Take(from, payload)
 		return
 	}
@@ -141,7 +149,7 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	text := ""
 	if msg.Said == nil {
-		text = s.say(msg.Why)
+		text = s.rank.Answer(msg.Why)
 	}
 	s.do(func() {
 		if msg.Said == nil {
