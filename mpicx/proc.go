@@ -33,7 +33,7 @@ type proc struct {
 	keeps  bool // leaks also records messages that were not received: only in tests
 	ulfm   bool // the backend is hook.ULFM
 	// still is set by a look of the reporter. The next Wait that begins clears it, because the rank
-	// moves, and so does the next output of the ledger. It changes.
+	// moves, and so does the next message of an error channel. It changes.
 	still atomic.Bool
 	// observer gets the rank's events; nil: nothing does. waits is the Observe of its Places.
 	observer *observe.Observer
@@ -239,7 +239,6 @@ func (p *proc) feed(input func()) {
 			continue
 		}
 		p.mu.Unlock()
-		p.still.Store(false) // as long as an error makes progress, no job stalls
 		p.carryOut(o)
 		p.mu.Lock()
 	}

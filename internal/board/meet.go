@@ -241,6 +241,10 @@ func (b *Board) Leave(rank int, e transport.Epoch, made int) {
 
 // IsMissed says whether a request of another rank can't end without a rank that has just left.
 func (b *Board) IsMissed(rank int) bool {
+	waits := func(p *place) bool { return len(p.waiting) > 0 }
+	if !waits(&b.stray) && !slices.ContainsFunc(b.places[b.head:], waits) {
+		return false // without a search: all ranks may have left
+	}
 	// From the end: the rank's note is among the latest.
 	at := len(b.absent) - 1
 	for b.absent[at].rank != rank {

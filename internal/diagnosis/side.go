@@ -11,7 +11,11 @@ import (
 // A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
+<<<<<<< HEAD
 	say     func(why Why, origin int) string // what this rank is in; it must not block
+=======
+	rank    Rank
+>>>>>>> wC
 	channel transport.Listener
 
 	// Ranks may be many and questions are few, so all that these need is made for the first.
@@ -22,17 +26,31 @@ type Side struct {
 	changed chan struct{} // closed when an answer has come; nil: nobody waits
 }
 
+// A Rank is what a Side knows of its rank. Its methods must not block.
+type Rank interface {
+	// Answer says what the rank is in.
+	Answer(Why) string
+	// Moved notes a message of the error channel: as long as an error makes progress, the job does
+	// not stall.
+	Moved()
+}
+
 // heard is the first of the ranks that have recently asked for a reason, and the time.
 type heard struct {
 	rank int
 	at   time.Time // zero: none has
 }
 
+<<<<<<< HEAD
 // NewSide returns a messenger that uses m. Say returns the answer of this rank to a question of the
 // rank origin.
 func NewSide(m transport.Messenger, say func(why Why, origin int) string) *Side {
 	return &Side{Messenger: m, say: say}
 }
+=======
+// NewSide returns a messenger that uses m.
+func NewSide(m transport.Messenger, of Rank) *Side { return &Side{Messenger: m, rank: of} }
+>>>>>>> wC
 
 // begin makes what questions need. The caller holds mu.
 func (s *Side) begin() {
@@ -76,7 +94,11 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	case <-ctx.Done():
 		return nil, -1
 	}
+<<<<<<< HEAD
 	text := s.say(why, s.Rank())
+=======
+	text := s.rank.Answer(why)
+>>>>>>> wC
 	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -133,6 +155,7 @@ func (s *Side) Listen(l transport.Listener) {
 // Take takes a message.
 func (s *Side) Take(from int, payload []byte) {
 	if !IsMessage(payload) {
+		s.rank.Moved()
 		s.channel.Take(from, payload)
 		return
 	}
@@ -142,7 +165,11 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	text := ""
 	if msg.Said == nil {
+<<<<<<< HEAD
 		text = s.say(msg.Why, msg.Origin)
+=======
+		text = s.rank.Answer(msg.Why)
+>>>>>>> wC
 	}
 	s.do(func() {
 		if msg.Said == nil {
