@@ -112,11 +112,7 @@ func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transpor
 	}
 	// Diagnose asks over the messenger of the channel, because that still works when the program
 	// hangs and after an error.
-<<<<<<< HEAD
-	c.side = diagnosis.NewSide(dup, c.answer)
-=======
 	c.side = diagnosis.NewSide(dup, (*answering)(c))
->>>>>>> wC
 	c.openChannel(c.side, byDup)
 	if !agreed && (!byDup || c.ulfm != nil) { // Dup sends no messages, except for an agreement with the ULFM backend
 		c.ledger.Everywhere()

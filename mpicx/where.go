@@ -45,7 +45,12 @@ func (c *Comm) idle() string {
 	return ""
 }
 
-<<<<<<< HEAD
+// answering is a Comm as its Side knows it.
+type answering Comm
+
+func (a *answering) Answer(why diagnosis.Why, origin int) string { return (*Comm)(a).answer(why, origin) }
+func (a *answering) Moved()                                      { a.proc.still.Store(false) }
+
 // ofRecord begins the part of an answer that has the record of the rank's calls.
 const ofRecord = "\x00"
 
@@ -64,17 +69,6 @@ func (c *Comm) answer(why diagnosis.Why, origin int) string {
 // the answer of a rank that has moved lately, or whose process has told the stall, is Moves. c is
 // the rank's first communicator.
 func (c *Comm) said(why diagnosis.Why) string {
-=======
-// answering is a Comm as its Side knows it.
-type answering Comm
-
-func (a *answering) Answer(why diagnosis.Why) string { return (*Comm)(a).root().answer(why) }
-func (a *answering) Moved()                          { a.proc.still.Store(false) }
-
-// answer is where, as this rank answers a question. If the question is whether the job has stalled,
-// the answer of a rank that has moved lately, or whose process has told the stall, is Moves.
-func (c *Comm) answer(why diagnosis.Why) string {
->>>>>>> wC
 	if why != diagnosis.ByStall {
 		return c.where()
 	}

@@ -11,11 +11,7 @@ import (
 // A Side is the messenger of one rank's error channel. It also carries the messages of a Machine.
 type Side struct {
 	transport.Messenger
-<<<<<<< HEAD
-	say     func(why Why, origin int) string // what this rank is in; it must not block
-=======
 	rank    Rank
->>>>>>> wC
 	channel transport.Listener
 
 	// Ranks may be many and questions are few, so all that these need is made for the first.
@@ -28,8 +24,8 @@ type Side struct {
 
 // A Rank is what a Side knows of its rank. Its methods must not block.
 type Rank interface {
-	// Answer says what the rank is in.
-	Answer(Why) string
+	// Answer returns what the rank is in, for a question of the rank origin.
+	Answer(why Why, origin int) string
 	// Moved notes a message of the error channel: as long as an error makes progress, the job does
 	// not stall.
 	Moved()
@@ -41,16 +37,8 @@ type heard struct {
 	at   time.Time // zero: none has
 }
 
-<<<<<<< HEAD
-// NewSide returns a messenger that uses m. Say returns the answer of this rank to a question of the
-// rank origin.
-func NewSide(m transport.Messenger, say func(why Why, origin int) string) *Side {
-	return &Side{Messenger: m, say: say}
-}
-=======
 // NewSide returns a messenger that uses m.
 func NewSide(m transport.Messenger, of Rank) *Side { return &Side{Messenger: m, rank: of} }
->>>>>>> wC
 
 // begin makes what questions need. The caller holds mu.
 func (s *Side) begin() {
@@ -94,11 +82,7 @@ func (s *Side) Ask(ctx context.Context, why Why, await Await) (said map[int]stri
 	case <-ctx.Done():
 		return nil, -1
 	}
-<<<<<<< HEAD
-	text := s.say(why, s.Rank())
-=======
-	text := s.rank.Answer(why)
->>>>>>> wC
+	text := s.rank.Answer(why, s.Rank())
 	s.do(func() { s.machine.Ask(why, text) })
 	patience := time.Second
 	if end, ok := ctx.Deadline(); ok {
@@ -165,11 +149,7 @@ func (s *Side) Take(from int, payload []byte) {
 	}
 	text := ""
 	if msg.Said == nil {
-<<<<<<< HEAD
-		text = s.say(msg.Why, msg.Origin)
-=======
-		text = s.rank.Answer(msg.Why)
->>>>>>> wC
+		text = s.rank.Answer(msg.Why, msg.Origin)
 	}
 	s.do(func() {
 		if msg.Said == nil {
