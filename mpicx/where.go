@@ -48,8 +48,10 @@ func (c *Comm) idle() string {
 // answering is a Comm as its Side knows it.
 type answering Comm
 
-func (a *answering) Answer(why diagnosis.Why, origin int) string { return (*Comm)(a).answer(why, origin) }
-func (a *answering) Moved()                                      { a.proc.still.Store(false) }
+func (a *answering) Answer(why diagnosis.Why, origin int) string {
+	return (*Comm)(a).answer(why, origin)
+}
+func (a *answering) Moved() { a.proc.still.Store(false) }
 
 // ofRecord begins the part of an answer that has the record of the rank's calls.
 const ofRecord = "\x00"
