@@ -71,7 +71,7 @@ func rows(p *programs) []row {
 		row{what: "Barrier, 2 ranks, 40 times revoked and shrunk", against: "Barrier of the world", reach: 1.1, measure: repairedOften},
 		row{what: "fault-free Krylov solve under Try", against: "the same without", reach: 1.01, measure: solver},
 		row{what: "product of a matrix and a vector, bandwidth", against: "triad of as many bytes", reach: 0.85, atLeast: true, measure: spmv},
-		row{what: "100,000 ranks: start, barrier, signal, end", measure: manyRanks},
+		row{what: "100,000 ranks: start, barrier, signal, barrier, end", measure: manyRanks},
 	)
 	all = append(append(append(all, timelineRows()...), neighborhoodRows()...), checkpointRows()...)
 	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p), waitCostRow(p))...)
