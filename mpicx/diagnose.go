@@ -134,7 +134,10 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	sent := make(map[int]string) // records, by the rank in the world
 	for r, asked := range ranks {
 		text, answered := said[asked]
-		text, sent[c.worldRank(r)], _ = strings.Cut(text, ofRecord)
+		text, calls, sends := strings.Cut(text, ofRecord)
+		if sends {
+			sent[c.worldRank(r)] = calls
+		}
 		switch {
 		case !answered:
 			d.NoAnswer = append(d.NoAnswer, r)
@@ -166,7 +169,7 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 // that ranks have sent. It returns the first lines that there are.
 func (c *Comm) differing(sent map[int]string) (lines []string) {
 	lines = c.compare(upTo(c.size), sent)
-	own, _ := c.t.Record(c.rank, nil)
+	own, _, _ := c.t.Record(c.rank, nil)
 	others := slices.SortedFunc(slices.Values(c.family()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
 	for _, d := range others {
 		used := slices.ContainsFunc(own, func(call record.Call) bool { return call.IsOn(d.t.ID()) })
@@ -181,16 +184,16 @@ func (c *Comm) differing(sent map[int]string) (lines []string) {
 // corrupted c, it compares those before.
 func (c *Comm) compare(ranks []int, sent map[int]string) []string {
 	epoch := c.t.Epoch().Errors()
-	if epoch > 0 && locked(&c.proc.mu, c.ledger.Broken) {
+	if epoch > 0 && locked(&c.proc.mu, c.ledger.IsCorrupted) {
 		epoch--
 	}
 	return diagnosis.Calls(ranks, c.t.ID(), epoch, c.name, func(rank int, calls []record.Call) ([]record.Call, bool) {
-		if all, ok := c.t.Record(rank, calls); ok {
-			return all, len(all) < record.Kept
+		if all, complete, ok := c.t.Record(rank, calls); ok {
+			return all, complete
 		}
-		text := sent[c.worldRank(rank)]
+		text, sends := sent[c.worldRank(rank)]
 		all := record.Decode([]byte(text), calls)
-		return all, text != "" && len(all) < record.Sent
+		return all, sends && len(all) < record.Sent
 	})
 }
 

@@ -60,8 +60,8 @@ const ofRecord = "\x00"
 // record, because it is on another machine, the latest calls follow.
 func (c *Comm) answer(why diagnosis.Why, origin int) string {
 	text := c.root().said(why)
-	if _, near := c.t.Record(origin, nil); !near {
-		own, _ := c.t.Record(c.rank, nil)
+	if _, _, near := c.t.Record(origin, nil); !near {
+		own, _, _ := c.t.Record(c.rank, nil)
 		text += ofRecord + string(record.Encode(own))
 	}
 	return text

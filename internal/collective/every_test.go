@@ -188,7 +188,7 @@ type apart struct{ *Call }
 
 func (a apart) Step(k int, x *Exchange) bool {
 	m, from := &a.meeting, 0
-	if a.share = a.needs(x.size); k == 0 && a.combines() {
+	if a.share = a.needs(x.size); k == 0 && a.share > 0 && a.combines() {
 		a.keepState()
 		a.state = &state{arrived: x.Scratch(x.size * a.share)}
 	}
@@ -208,7 +208,7 @@ func (a apart) Step(k int, x *Exchange) bool {
 			x.Send(r, a.For(r))
 		}
 	}
-	if k > 0 {
+	if k > 0 && a.share > 0 {
 		a.finish(x.rank)
 	}
 	return k == 0
@@ -217,9 +217,7 @@ func (a apart) Step(k int, x *Exchange) bool {
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
 // machines say where ranks are.
-var machines = map[string]func(rank int) int{
-	"in pairs": func(r int) int { return r / 2 }, "in turn": func(r int) int { return r % 3 }, "at the end": func(r int) int { return max(3, r) },
-}
+var machines = map[string]func(rank int) int{"in pairs": func(r int) int { return r / 2 }, "in turn": func(r int) int { return r % 3 }, "at the end": func(r int) int { return max(3, r) }}
 
 // every returns all algorithms that exchange buffers.
 func every() []tested {

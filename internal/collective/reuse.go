@@ -20,7 +20,7 @@ func (k *Kept) begin() *Call {
 // Forget clears what k keeps of the caller's. It is called when the operation has ended.
 func (k *Kept) Forget() {
 	a := &k.call
-	a.Reduction, a.root, a.parts, a.exclusive, a.meeting, a.division = Reduction{}, 0, nil, false, transport.Meeting{}, nil
+	a.Reduction, a.root, a.parts, a.exclusive, a.meeting, a.share, a.division = Reduction{}, 0, nil, false, transport.Meeting{}, 0, nil
 	if s := a.state; s != nil && (s.at > 0 || s.value != nil || s.arrived != nil) { // many algorithms have no state
 		*s = state{}
 	}

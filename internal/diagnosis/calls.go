@@ -114,7 +114,7 @@ func (c *comparison) first() (number int) {
 		for _, call := range p.calls {
 			if w, made := words[call.Number]; !made {
 				words[call.Number] = call.Word
-			} else if w != call.Word && !w.Fits(call.Word) && (number == 0 || call.Number < number) {
+			} else if w != call.Word && !(w.Fits(call.Word) && call.Word.Fits(w)) && (number == 0 || call.Number < number) {
 				number = call.Number
 			}
 		}

@@ -73,24 +73,27 @@ func (r *Record) turn() {
 	}
 }
 
-// Append appends the calls to a slice, the oldest first.
-func (r *Record) Append(to []Call) []Call { return appendFrom(&r.made, r.slots, to) }
+// Append appends the calls to a slice, the oldest first. Complete says that there were no others
+// before.
+func (r *Record) Append(to []Call) (all []Call, complete bool) {
+	return appendFrom(&r.made, r.slots, to)
+}
 
 // AppendFrom appends the calls in the memory of another process's Record. The process may have
 // died, or write at the same time, or have written anything.
-func AppendFrom(memory []byte, to []Call) []Call {
+func AppendFrom(memory []byte, to []Call) (all []Call, complete bool) {
 	words := wordsOf(memory)
 	return appendFrom(&words[0], words[1:], to)
 }
 
-func appendFrom(shown *uint64, slots []uint64, to []Call) []Call {
+func appendFrom(shown *uint64, slots []uint64, to []Call) (all []Call, complete bool) {
 	made, room, begin := atomic.LoadUint64(shown), uint64(len(slots))/perCall, len(to)
 	for i := made - min(made, Kept); i != made; i++ {
 		to = append(to, decode(slots[perCall*(i%room):]))
 	}
 	// While they were read, those of the oldest may have been overwritten for which others came.
 	came := atomic.LoadUint64(shown) - made
-	return slices.Delete(to, begin, begin+int(min(came, uint64(len(to)-begin))))
+	return slices.Delete(to, begin, begin+int(min(came, uint64(len(to)-begin)))), came == 0 && made <= Kept
 }
 
 // A Call is a collective call.

@@ -21,7 +21,9 @@ func (s *side) Call(e transport.Epoch, w signature.Word) int {
 
 func (s *side) ID() uint64 { return uint64(s.comm.id) }
 
-func (s *side) Record(_ int, calls []record.Call) ([]record.Call, bool) { return calls, false }
+func (s *side) Record(_ int, calls []record.Call) (all []record.Call, complete, ok bool) {
+	return calls, false, false
+}
 
 func (s *side) Clock(*atomic.Uint32) {}
 

@@ -83,10 +83,10 @@ type Comm interface {
 	// ID identifies the communicator in records, the same at all members.
 	ID() uint64
 	// Record appends to calls the latest collective calls of a member, on all its communicators,
-	// the oldest first. Ok is false if this process can't read them: the member is on another
-	// machine, or its process shares no memory with this one. A death changes nothing. What another
-	// process has written may be anything.
-	Record(rank int, calls []record.Call) (all []record.Call, ok bool)
+	// the oldest first. Complete says that it has made no others before. Ok is false if this
+	// process can't read them: the member is on another machine, or its process shares no memory
+	// with this one. A death changes nothing. What another process has written may be anything.
+	Record(rank int, calls []record.Call) (all []record.Call, complete, ok bool)
 	// Clock says where this rank's record finds the time: see record.Record.
 	Clock(seconds *atomic.Uint32)
 	// Mismatch returns the error with which this rank is halted, until Advance or Revoke, or nil.

@@ -40,11 +40,12 @@ func (s *Comm) count(e transport.Epoch, w signature.Word) int {
 
 func (s *Comm) ID() uint64 { return s.comm.id }
 
-func (s *Comm) Record(rank int, calls []record.Call) (all []record.Call, ok bool) {
+func (s *Comm) Record(rank int, calls []record.Call) (all []record.Call, complete, ok bool) {
 	r := &s.comm.sides[rank].process.record
 	r.Lock()
 	defer r.Unlock()
-	return r.Append(calls), true
+	all, complete = r.Append(calls)
+	return all, complete, true
 }
 
 func (s *Comm) Clock(seconds *atomic.Uint32) {

@@ -32,17 +32,19 @@ func (c *comm) count(e transport.Epoch, w signature.Word) (number int, odd *tran
 
 func (c *comm) ID() uint64 { return uint64(c.context) }
 
-func (c *comm) Record(rank int, calls []record.Call) (all []record.Call, ok bool) {
+func (c *comm) Record(rank int, calls []record.Call) (all []record.Call, complete, ok bool) {
 	if p := c.process(rank); p != c.e.rank {
 		memory := c.e.records[p]
 		if memory == nil {
-			return calls, false
+			return calls, false, false
 		}
-		return record.AppendFrom(memory, calls), true
+		all, complete = record.AppendFrom(memory, calls)
+		return all, complete, true
 	}
 	c.e.lock()
 	defer c.e.unlock()
-	return c.e.record.Append(calls), true
+	all, complete = c.e.record.Append(calls)
+	return all, complete, true
 }
 
 func (c *comm) Clock(seconds *atomic.Uint32) {
