@@ -11,8 +11,8 @@ import (
 // are compared with messages.
 const recalled = 8
 
-// calls are the collective calls that a rank has made in its epoch. The lock of the Matcher
-// protects them.
+// calls are the collective calls that a rank has made in its epoch. The lock of the Matcher, or
+// that of Count, protects them.
 type calls struct {
 	made  int                      // number of calls; 0 when an epoch begins
 	words [recalled]signature.Word // the signature of call k is at k % recalled

@@ -13,7 +13,8 @@ import (
 //
 // A Matcher completes no request. The requests that it returns are in none of its queues any more,
 // so the caller can complete them when it holds no lock. The caller holds a lock around all methods
-// except Epoch and Live.
+// except Epoch and Live. Count and Called may have a lock of their own, which is then held around
+// Advance, too.
 type Matcher[T any] struct {
 	// Posted are the waiting receives and probes; their Where is the Matcher.
 	Posted Receives
