@@ -85,9 +85,8 @@ func (c Chooser) prepare(op operation, bytes int, a *Call) Algorithm {
 	if op == allgather || op == alltoall {
 		work *= c.ranks
 	}
-	// A function may do anything, and take any time. So it is not called under a board's lock, nor
-	// for the values of many ranks at each of them.
-	if a.Ordered && (c.kind == shared || c.ranks > 4) || work > mostOnBoard || bytes > c.board {
+	// A function may do anything, and take any time.
+	if a.Ordered || work > mostOnBoard || bytes > c.board {
 		c.board = 0
 	}
 	if a.Ordered && c.division != nil && !c.division.inOrder { // values would be combined in another order

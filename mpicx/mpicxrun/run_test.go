@@ -85,7 +85,7 @@ func TestLeftToFinalize(t *testing.T) {
 		for _, outside := range []string{"", "0"} {
 			t.Setenv("TEST_BACKEND", backend)
 			t.Setenv("TEST_VICTIM", outside)
-			out, _ := succeeds(t, "left to Finalize", "-n", "8") // up to 4 each combine for themselves
+			out, _ := succeeds(t, "left to Finalize", "-n", "8")
 			require.Contains(t, out, "rank 0: mpicx: rank 0 panicked: no sum", backend)
 			require.Contains(t, out, "communicator corrupted", backend)
 		}
