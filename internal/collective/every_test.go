@@ -216,9 +216,6 @@ func (a apart) Step(k int, x *Exchange) bool {
 
 func rooted(op operation) bool { return op == bcast || op == reduce || op == gather || op == scatter }
 
-// machines say where ranks are.
-var machines = map[string]func(rank int) int{"in pairs": func(r int) int { return r / 2 }, "in turn": func(r int) int { return r % 3 }, "at the end": func(r int) int { return max(3, r) }}
-
 // every returns all algorithms that exchange buffers.
 func every() []tested {
 	all := []tested{{"Alltoall linear", false, false, 1, func(c call, rank int) side {
@@ -233,7 +230,7 @@ func every() []tested {
 			if a.step == nil { // one rank needs no board
 				least = 2
 			}
-			for name, machine := range machines {
+			for name, machine := range map[string]func(rank int) int{"in pairs": func(r int) int { return r / 2 }, "in turn": func(r int) int { return r % 3 }, "at the end": func(r int) int { return max(3, r) }} { // where ranks are
 				if a.Name == "machines" {
 					all = append(all, tested{o.Name + " " + name, rooted(op), name == "in turn", 1, func(c call, rank int) side {
 						s := c.side(op, a.step, rank, false)
