@@ -69,6 +69,9 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 	})
 }
 
+// Ask floods a request to stop.
+func (ch *Channel) Ask(request []byte) { ch.do(func(m *Machine) { m.Ask(request) }) }
+
 func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
 
 func (ch *Channel) Waiting() string {
@@ -156,9 +159,12 @@ func (ch *Channel) tell(o Output) {
 	// The order stays although mu is free: Next is called by one goroutine at a time.
 	ch.mu.Unlock()
 	defer ch.mu.Lock()
-	if o.Noticed != nil {
+	switch {
+	case o.Noticed != nil:
 		client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
-	} else {
+	case o.Resolved != nil:
 		client.Resolved(o.Resolved)
+	default:
+		client.Asked(o.Asked)
 	}
 }

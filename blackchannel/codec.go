@@ -15,6 +15,7 @@ import (
 //	notice:  corrupt
 //	reports: how many, and for each rank, corrupt, length of data, data
 //	verdict: the same as reports
+//	stop:    the request
 func Encode(msg *Message) []byte {
 	b := binary.AppendUvarint([]byte{byte(msg.Kind)}, msg.Comm)
 	b = binary.AppendUvarint(b, msg.Round)
@@ -23,6 +24,8 @@ func Encode(msg *Message) []byte {
 		return wire.AppendBool(b, msg.Corrupt)
 	case Verdict:
 		return errchan.AppendReports(b, msg.Verdict.Reports)
+	case Stop:
+		return append(b, msg.Request...)
 	default:
 		return errchan.AppendReports(b, msg.Reports)
 	}
@@ -41,6 +44,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	case Verdict:
 		msg.Verdict = &errchan.Verdict{Round: msg.Round, Reports: errchan.ReadReports(d, size)}
 		msg.Verdict.Corrupt = errchan.AnyCorrupt(msg.Verdict.Reports)
+	case Stop:
+		msg.Request = []byte(d.Rest())
 	default:
 		d.Fail(errors.New("no such kind of message"))
 	}
@@ -53,16 +58,19 @@ func Decode(b []byte, size int) (*Message, error) {
 }
 
 // Purpose names the purpose of a message: "revoke" announces an error, "resolve" finds the
-// verdict.
+// verdict, "stop" asks for a stop.
 func (ch *Channel) Purpose(payload []byte) string {
-	if Kind(payload[0]) == Notice {
+	switch Kind(payload[0]) {
+	case Notice:
 		return "revoke"
+	case Stop:
+		return "stop"
 	}
 	return "resolve"
 }
 
 // shared has the last message of each kind.
-var shared [Verdict + 1]wire.Shared[Message]
+var shared [Stop + 1]wire.Shared[Message]
 
 // A verdict may have a report of each rank, and is the same at all of them, as most other messages
 // of a round are. Ranks of one process get the same slice, so only the first of them decodes it.

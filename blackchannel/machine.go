@@ -21,13 +21,15 @@ const (
 	Reports
 	// Verdict has the verdict, and says that the round is over.
 	Verdict
+	// Stop has a request to stop. It belongs to no round.
+	Stop
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Verdict {
+	if k < Notice || k > Stop {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "reports", "verdict"}[k-Notice]
+	return [...]string{"notice", "reports", "verdict", "stop"}[k-Notice]
 }
 
 // A Message is sent from a rank to a neighbour in the tree. It is not changed after it is sent.
@@ -38,6 +40,7 @@ type Message struct {
 	Corrupt bool             // of a notice: the verdict will be final
 	Reports []errchan.Report // of reports
 	Verdict *errchan.Verdict // of a verdict
+	Request []byte           // of a stop
 
 	encoded []byte // as received, or as first sent
 }
@@ -58,13 +61,14 @@ func bare(kind Kind, comm, round uint64, corrupt bool) *Message {
 }
 
 // An Output is an action that a Machine asks its caller to carry out: to send a message, or to tell
-// the client. One of Message, Noticed and Resolved is not nil.
+// the client. One of Message, Noticed, Resolved and Asked is not nil.
 type Output struct {
 	Of       *Machine // whose output it is: see copies.go
 	To       int      // the rank to which Message is sent
 	Message  *Message
 	Noticed  *errchan.Noticed // tell Of's client that a round is open
 	Resolved *errchan.Verdict // tell Of's client the verdict
+	Asked    []byte           // tell Of's client of a request to stop
 }
 
 // A Machine runs the protocol at one rank. It has no I/O and no clock. The caller feeds it the
@@ -90,6 +94,7 @@ type Machine struct {
 	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
 	final   bool             // the last verdict was a corruption: no round follows
 	made    bool             // this rank has made the communicator
+	asked   bool             // this rank has had a request to stop
 	heard   uint32           // bit k: child k's reports have come
 	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
 	mine    []errchan.Report // reports raised here that no verdict has, oldest first
@@ -150,6 +155,20 @@ func (m *Machine) Join() {
 	}
 }
 
+// Ask floods the tree with a request to stop, unless this rank has had one.
+func (m *Machine) Ask(request []byte) {
+	m.ask(m.rank, &Message{Kind: Stop, Comm: m.id, Request: request})
+}
+
+func (m *Machine) ask(from int, msg *Message) {
+	if m.asked {
+		return
+	}
+	m.asked = true
+	m.tell(Output{Asked: msg.Request})
+	m.flood(from, msg, false)
+}
+
 // Step takes a message of a neighbour, for this machine or another of its copies. It returns an
 // error for a message that no neighbour sends in this state.
 func (m *Machine) Step(from int, msg *Message) error {
@@ -158,6 +177,10 @@ func (m *Machine) Step(from int, msg *Message) error {
 		return m.unexpected(from, msg, "the sender is no neighbour")
 	}
 	if m = m.addressee(msg); m == nil {
+		return nil
+	}
+	if msg.Kind == Stop {
+		m.ask(from, msg)
 		return nil
 	}
 	// Neighbours that have not yet got the last verdict may still send.

@@ -88,6 +88,11 @@ type Comm struct {
 	// succeeded is done. It serves each collective operation that ends as it begins, with no error.
 	succeeded future.Promise[struct{}]
 
+	// stops counts the calls of Stopping in this epoch. Its sign bit is set once a stop was asked
+	// for; stopping is set then, and does not change any more.
+	stops    atomic.Int64
+	stopping atomic.Pointer[stopping]
+
 	// toldMismatch is the last mismatch of collective calls that an operation has reported.
 	toldMismatch atomic.Pointer[transport.MismatchError]
 

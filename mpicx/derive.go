@@ -124,6 +124,9 @@ func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transpor
 			c.proc.giveUp(err)
 		}
 	}
+	if from != nil && !late {
+		c.inheritStop(from)
+	}
 	return late
 }
 
@@ -291,6 +294,7 @@ var _ errchan.ULFMClient = (*assenting)(nil)
 
 func (a *assenting) Noticed(uint64, int, bool) {}
 func (a *assenting) Resolved(*errchan.Verdict) {}
+func (a *assenting) Asked([]byte)              {}
 func (a *assenting) Died(int)                  {}
 func (a *assenting) Revoked(int)               {}
 func (a *assenting) Released()                 { _ = a.channel.Close() }

@@ -22,6 +22,7 @@ type Instance struct {
 	end   func() error
 
 	reporter *reporter
+	stops    *stopWatch
 }
 
 var instance struct {
@@ -50,12 +51,18 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
+	stops := o.watchStops()
+	defer func() {
+		if instance.Instance == nil {
+			stops.end()
+		}
+	}()
 	j, err := startJob(ctx, o, 1)
 	if err != nil {
 		return nil, err
 	}
 	if j.foreign {
-		instance.Instance = &Instance{world: func() (*Comm, error) { return nil, nil }, end: j.end}
+		instance.Instance = &Instance{world: func() (*Comm, error) { return nil, nil }, end: j.end, stops: stops}
 		return instance.Instance, nil
 	}
 	if len(j.sides) != 1 {
@@ -71,8 +78,9 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 		root.finish(make(map[string]error))
 		return nil, errors.Join(j.unfit, j.end())
 	}
-	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o)}
+	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o), stops}
 	i.reporter.add(root)
+	i.stops.found(i.reporter)
 	if !root.lineage.isSpare() {
 		if _, err := i.world(); err != nil {
 			i.reporter.End(nil)
@@ -111,6 +119,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	if i.root == nil {
 		instance.Instance = nil
+		i.stops.end()
 		return i.end()
 	}
 	world, err := i.world()
@@ -131,6 +140,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	// As in Run: peers may still meet an error, and continue without this rank.
 	i.root.end(err != nil)
 	i.reporter.End(err)
+	i.stops.end()
 	i.root.finish(make(map[string]error))
 	return ofRank(cmp.Or(err, i.end(), i.root.untoldMismatch(), wrong), i.root.rank)
 }

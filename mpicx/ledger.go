@@ -114,6 +114,7 @@ func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
 	}
 	c.t.Advance(generation, err)
+	c.stopAnew()
 }
 
 // submit gives the error channel a report of this rank. If the rank's program ends with the error,

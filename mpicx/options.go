@@ -43,6 +43,7 @@ type options struct {
 	err         error
 
 	deadlockError bool
+	stopSignals   []os.Signal // that ask for a stop
 }
 
 // WithRanks sets the number of ranks that Run starts as goroutines. Without this option the number

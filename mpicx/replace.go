@@ -87,6 +87,7 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	}
 	l.succeed(made)
 	made.errhandler.Store(c.errhandler.Load())
+	made.inheritStop(c)
 	r.happened(observe.Replace, made)
 	r.end(made, nil)
 }

@@ -59,6 +59,8 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	if o.err != nil {
 		return o.err
 	}
+	stops := o.watchStops()
+	defer stops.end()
 	j, err := startJob(ctx, o, DefaultRanks)
 	if err != nil {
 		return err
@@ -91,6 +93,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			root.refuse(err)
 		default:
 			reporter.add(root)
+			stops.found(reporter)
 			root.runRank(ctx, fn, &rank, &err)
 		}
 	}
@@ -135,6 +138,9 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		return err
 	}
 	err = &ranksError{errs}
+	if s := onlyStop(errs); s != nil {
+		err = s
+	}
 	// The process whose own error this is has to exit first: see job.courtesy.
 	if hasType[*CommCorruptedError](err) {
 		time.Sleep(j.courtesy)
@@ -218,8 +224,8 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		return
 	}
 	*rank = world.rank
-	if *err = fn(ctx, world); *err == nil {
-		*err = c.settle(ctx)
+	if *err = fn(ctx, world); *err == nil || stopIn(*err) != nil {
+		*err = cmp.Or(c.settle(ctx), *err)
 	}
 }
 
@@ -274,7 +280,7 @@ func (c *Comm) refuse(err error) {
 // ErrorsReturn, the rank counts as dead, so no peer waits for it.
 func (c *Comm) leave(err error) {
 	c.proc.ended(err)
-	told := err == nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
+	told := err == nil || stopIn(err) != nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
 	c.end(!told)
 }
 

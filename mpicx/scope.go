@@ -95,7 +95,7 @@ func (s *scope) leave(op string, err error) error {
 	rest := beside(err)
 	err = s.because(err)
 	own := err // the error that is this rank's own; nil: err is an error that all ranks have
-	if has := c.verdictIn(err); has != nil && !c.isPast(has) {
+	if has := c.verdictIn(err); has != nil && !c.isPast(has) || c.isStop(err) {
 		own = nil
 	}
 	var f Failure
@@ -253,7 +253,7 @@ func (c *Comm) unwinding(err *error) {
 	case cause == errUnwinding:
 		cause = c.proc.whyGoexit()
 	}
-	if cause != nil {
+	if cause != nil && !c.isStop(cause) {
 		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
 	}
 	if v != nil {

@@ -30,14 +30,15 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 		return err
 	}
 	defer s.close()
+	var stop error
 	err = s.run(func(ctx context.Context) error {
-		if err := fn(ctx); err != nil {
-			return err
+		if stop = fn(ctx); stop != nil && !c.isStop(stop) {
+			return stop
 		}
 		return s.succeed(ctx)
 	})
 	if err == nil { // all have succeeded, and errors from now on are the next scope's
-		return nil
+		return stop
 	}
 	return s.leave("TryAll", err)
 }

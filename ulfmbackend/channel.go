@@ -102,6 +102,9 @@ func (ch *Channel) Lose(dead []int) { ch.do(func(m *Machine) { m.Lose(dead) }) }
 // Leave says that this rank's program has ended.
 func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
 
+// Ask floods a request to stop.
+func (ch *Channel) Ask(request []byte) { ch.do(func(m *Machine) { m.Ask(request) }) }
+
 // Revoke tells every rank that the communicator is revoked.
 func (ch *Channel) Revoke() { ch.do((*Machine).Revoke) }
 
@@ -327,6 +330,8 @@ func (ch *Channel) tell(o Output) {
 		ch.client.Revoked(o.Revoked.Rank)
 	case o.Died != nil:
 		ch.client.Died(o.Died.Rank)
+	case o.Asked != nil:
+		ch.client.Asked(o.Asked)
 	case o.Revoke:
 		ch.lib.Revoke()
 	case o.Vote != nil:

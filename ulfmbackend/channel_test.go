@@ -112,6 +112,8 @@ func (r *raiser) Noticed(round uint64, _ int, _ bool) {
 	}
 }
 
+func (r *raiser) Asked([]byte) {}
+
 func (r *raiser) Resolved(v *errchan.Verdict) {
 	r.verdicts = append(r.verdicts, v)
 	r.Advance(0, errors.New("an error"), false, false)

@@ -10,7 +10,7 @@ import (
 )
 
 // Encode returns msg as bytes: its kind, and then, all numbers as varints, its number, corrupt,
-// origin and, if it has a value,
+// origin, the request if it is a Stop, and, if it has a value,
 //
 //	stream, vote or tree (if a library votes, otherwise 0), epoch, calls, flag, dead ranks, whether
 //	all ranks are acknowledged, the acknowledged ranks, length of the note, the note, reports, the
@@ -24,7 +24,7 @@ func Encode(msg *Message) []byte {
 	b = binary.AppendUvarint(b, uint64(msg.Origin))
 	v := msg.Value
 	if v == nil {
-		return b
+		return append(b, msg.Request...)
 	}
 	b = binary.AppendUvarint(append(b, byte(msg.Stream)), msg.vote)
 	b = binary.AppendUvarint(b, uint64(msg.ID.Epoch))
@@ -69,6 +69,8 @@ func Decode(b []byte, size int) (*Message, error) {
 	msg := &Message{Kind: kind, ID: errchan.Agreement{Seq: seq}}
 	switch kind {
 	case Notice, Revoke:
+	case Stop:
+		msg.Request = []byte(d.Rest())
 	case Up, Decided:
 		k, vote := Stream(d.Below(int(streams), "stream")), d.Uvarint()
 		id := errchan.Agreement{Creates: k == Creations, Epoch: transport.Epoch(d.Uvarint()), Seq: seq}

@@ -35,6 +35,7 @@ type Machine struct {
 	tree
 	id    uint64 // of the communicator: see transport.Name
 	early flood  // of the notice of the next round, if other ranks have begun it; not sent yet
+	stops *flood // of a request to stop; nil: none has come
 	votes *votes // of an MPI library; nil: the protocols are those of this package
 
 	revoked   bool // the client has been told that the communicator is revoked
@@ -74,6 +75,11 @@ func (m *Machine) Next() (Output, bool) {
 	if to := m.revokes.pull(&m.tree); to >= 0 {
 		return Output{To: to, Message: m.revokes.notice}, true
 	}
+	if m.stops != nil {
+		if to := m.stops.pull(&m.tree); to >= 0 {
+			return Output{To: to, Message: m.stops.notice}, true
+		}
+	}
 	if up := m.follow(); up != nil {
 		return Output{To: m.up, Message: up}, true
 	}
@@ -84,7 +90,7 @@ func (m *Machine) Next() (Output, bool) {
 // would return none.
 func (m *Machine) Idle() bool {
 	s := m.streams[Errors]
-	return m.out.Empty() && (s == nil || len(s.late) == 0) && m.notices.done(&m.tree) && m.revokes.done(&m.tree)
+	return m.out.Empty() && (s == nil || len(s.late) == 0) && m.notices.done(&m.tree) && m.revokes.done(&m.tree) && (m.stops == nil || m.stops.done(&m.tree))
 }
 
 // Raise adds a report of this rank to the round, opens the round if none is open, and
@@ -175,6 +181,20 @@ func (m *Machine) Revoked(by int) {
 		m.revoked = true
 		m.out.Push(Output{Revoked: &Told{by}})
 	}
+}
+
+// Ask floods a request to stop, unless this rank has had one.
+func (m *Machine) Ask(request []byte) {
+	m.ask(m.rank, &Message{Kind: Stop, Origin: m.rank, Request: request})
+}
+
+func (m *Machine) ask(from int, msg *Message) {
+	if m.stops == nil {
+		m.stops = new(flood)
+		m.stops.begin(msg)
+		m.out.Push(Output{Asked: msg.Request})
+	}
+	m.stops.heard(&m.tree, from, false)
 }
 
 // Propose makes this rank's proposal to an agreement.
@@ -269,6 +289,8 @@ func (m *Machine) Step(from int, msg *Message) error {
 	switch round := m.stream(Errors).id.Seq; {
 	case msg.Kind == Revoke:
 		m.revoke(from, msg)
+	case msg.Kind == Stop:
+		m.ask(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round:
 		m.noticed(from, msg)
 	case msg.Kind == Notice && msg.ID.Seq == round+1:

@@ -18,13 +18,15 @@ const (
 	Up
 	// Decided has the decision of an agreement.
 	Decided
+	// Stop has a request to stop.
+	Stop
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Decided {
+	if k < Notice || k > Stop {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "revoke", "up", "decided"}[k-Notice]
+	return [...]string{"notice", "revoke", "up", "decided", "stop"}[k-Notice]
 }
 
 // A Message goes from one rank to another.
@@ -32,11 +34,12 @@ type Message struct {
 	Kind   Kind
 	Stream Stream            // of Up and Decided
 	ID     errchan.Agreement // of Notice, Up and Decided
-	// Origin is, in a Notice and a Revoke, the root of the tree that the flood follows first. In a
+	// Origin is, in a Notice, a Revoke and a Stop, the root of the tree that the flood follows first. In a
 	// Decided of a stream other than Errors it is the root that has decided.
 	Origin  int
 	Corrupt bool   // of Notice, and of Up in Errors: the verdict will be final
 	Value   *Value // of Up and Decided
+	Request []byte // of Stop
 	// The meaning of a Decided's Value: a Verdict in Errors, a Decision in other streams.
 	Verdict  *errchan.Verdict
 	Decision *errchan.Decision
@@ -72,7 +75,8 @@ type Output struct {
 	Agreed   *Agreed
 	Revoked  *Told
 	Died     *Told
-	Released bool // all ranks have closed the communicator; this is the last output
+	Asked    []byte // a request to stop
+	Released bool   // all ranks have closed the communicator; this is the last output
 	// Calls of the library, if the machine uses one.
 	Revoke bool     // begin its revoke
 	Vote   []uint32 // begin its agreement on the bitwise AND of these words

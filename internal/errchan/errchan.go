@@ -21,6 +21,9 @@ type Channel interface {
 	// that [ULFM.Freeze] has returned for this communicator and those derived from it.
 	// Other backends ignore them.
 	Join(round uint64, settled []Settled)
+	// Ask floods a request to stop, which is not empty: the client of every rank is told, once.
+	// It opens no round. Only the first request on a communicator is flooded.
+	Ask(request []byte)
 	// Waiting says what the open round waits for, for the diagnosis of a hang. It is
 	// empty when no round is open.
 	Waiting() string
@@ -44,6 +47,8 @@ type Client interface {
 	Noticed(round uint64, by int, corrupt bool)
 	// Resolved reports the verdict of the round that was noticed. The round is over.
 	Resolved(*Verdict)
+	// Asked reports a request to stop, also the one of this rank.
+	Asked(request []byte)
 }
 
 // Noticed has the arguments of a Client's Noticed.

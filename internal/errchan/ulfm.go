@@ -118,21 +118,23 @@ const (
 	CartSub
 	GraphCreate
 	Merge
+	Stopping
 )
 
 // AnyCalls is the union of all operations.
-const AnyCalls = Merge<<1 - 1
+const AnyCalls = Stopping<<1 - 1
 
-// creations are the operations that make communicators, apart from repairs.
-const creations = Dup | Split | SplitShared | CreateIntercomm | Create | CartCreate | CartSub | GraphCreate | Merge
+// repairs are the operations that work on a broken communicator.
+const repairs = Agree | Shrink | Replace | AgreeFailed
 
-// Creates says whether an operation of c makes a communicator; Shrink and Replace are repairs.
-func (c Calls) Creates() bool { return c&creations != 0 }
+// Creates says whether an operation of c is numbered with those that create a communicator, which a
+// revoke ends: all are, except for repairs.
+func (c Calls) Creates() bool { return c&^repairs != 0 }
 
 func (c Calls) String() string {
 	var names []string
 	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed",
-		"CreateIntercomm", "Create", "CartCreate", "CartSub", "GraphCreate", "Merge"} {
+		"CreateIntercomm", "Create", "CartCreate", "CartSub", "GraphCreate", "Merge", "Stopping"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}

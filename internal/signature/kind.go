@@ -63,6 +63,7 @@ const (
 	Shrink
 	Split
 	SplitShared
+	Stopping
 	TryAll
 	kinds
 )
@@ -130,6 +131,7 @@ var forms = [kinds]form{
 	Shrink:                 {name: "Shrink"},
 	Split:                  {name: "Split"},
 	SplitShared:            {name: "SplitShared"},
+	Stopping:               {name: "Stopping"},
 	TryAll:                 {name: "TryAll"},
 }
 

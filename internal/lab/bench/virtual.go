@@ -136,4 +136,5 @@ func (r *revocable) Revoked(int)               { r.comm.Revoke(errRevoked) }
 func (r *revocable) Released()                 {}
 func (r *revocable) Died(int)                  {}
 func (r *revocable) Noticed(uint64, int, bool) {}
+func (r *revocable) Asked([]byte)              {}
 func (r *revocable) Resolved(*errchan.Verdict) {}

@@ -178,6 +178,8 @@ func (m *member) reply() {
 }
 
 // Resolved checks a verdict and passes it to the ledger, which moves the family to the next epoch.
+func (m *member) Asked([]byte) {}
+
 func (m *member) Resolved(v *errchan.Verdict) {
 	if m.dead() {
 		return

@@ -1,0 +1,351 @@
+package mpicx
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
+	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/observe"
+	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/stop"
+	"github.com/mpicx/go-mpicx/internal/transport"
+	"github.com/mpicx/go-mpicx/internal/waiting"
+)
+
+// A StopError says that somebody has asked for a stop. Stopping returns it, in the same call at all
+// ranks of the communicator. Each then saves its state, and returns the error from Try, Guard,
+// recovery.Run and Run: they return it as it is, wrapped or not, and tell no other rank. The
+// communicator keeps working.
+type StopError struct {
+	Rank   int       // who asked: the rank in the world; of several the lowest
+	Signal os.Signal // the signal that this rank got; nil: its program called Stop
+	Why    string    // the text of the error that Stop was given, at most 232 bytes of it
+
+	common //nolint:unused // its method marks a waiting.Common error
+}
+
+func (e *StopError) Error() string {
+	if e.Signal != nil {
+		return fmt.Sprintf("mpicx: stopped by a signal at rank %d: %v", e.Rank, e.Signal)
+	}
+	return fmt.Sprintf("mpicx: stopped by rank %d: %s", e.Rank, e.Why)
+}
+
+// stopIn returns the StopError that err is or wraps. An error that joins it with others is an error
+// of its own: the other ranks do not have those.
+func stopIn(err error) *StopError {
+	for {
+		if s, ok := err.(*StopError); ok {
+			return s
+		}
+		w, ok := err.(interface{ Unwrap() error })
+		if _, verdict := err.(interface{ Of(*Comm) bool }); !ok || verdict {
+			return nil
+		}
+		err = w.Unwrap()
+	}
+}
+
+// onlyStop returns one of the errors of ranks if all are StopErrors, or nil.
+func onlyStop(errs map[int]error) (err error) {
+	for _, r := range slices.Sorted(maps.Keys(errs)) {
+		if stopIn(errs[r]) == nil {
+			return nil
+		}
+		err = cmp.Or(err, errs[r])
+	}
+	return err
+}
+
+// ExitStatus returns the exit status for a program that Run has returned err to: 0 if err is nil,
+// 75 (EX_TEMPFAIL) for a [StopError], so that a batch system can start the job again, otherwise 1.
+func ExitStatus(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case stopIn(err) != nil:
+		return 75
+	}
+	return 1
+}
+
+// WithStop has signals ask for a stop, as [Comm.Stop] does, on the world and all communicators made
+// from it; see [Comm.Stopping]. Without arguments the signal is SIGTERM. Several such signals
+// within a second are one request; one that comes later ends the process as it would without the
+// option. At a rank whose program calls Stopping nowhere the signals do nothing else.
+func WithStop(signals ...os.Signal) Option {
+	if len(signals) == 0 {
+		signals = []os.Signal{syscall.SIGTERM}
+	}
+	return func(o *options) {
+		o.stopSignals = signals
+		if slices.Contains(signals, nil) {
+			o.err = mpiErrorf("Run", ClassOther, "WithStop(%v), expected signals such as os.Interrupt", signals)
+		}
+	}
+}
+
+// A stopWatch asks for a stop when one of the signals of WithStop comes. If the process has no rank
+// by then, it asks as soon as there is one.
+type stopWatch struct {
+	end func()
+
+	mu     sync.Mutex     // protects the fields below
+	came   syscall.Signal // not asked for yet; 0: none
+	seeker interface{ asker() *Comm }
+}
+
+// watchStops begins to watch. The caller ends it by end.
+func (o *options) watchStops() *stopWatch {
+	w := &stopWatch{end: func() {}}
+	if len(o.stopSignals) > 0 {
+		w.end = stop.Watch(o.stopSignals, func(s os.Signal) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.came, _ = s.(syscall.Signal)
+			w.ask()
+		})
+	}
+	return w
+}
+
+// found says that by finds a communicator of this process.
+func (w *stopWatch) found(by interface{ asker() *Comm }) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seeker = by
+	w.ask()
+}
+
+// ask asks for a stop if a signal has come. The caller holds mu.
+func (w *stopWatch) ask() {
+	if w.came == 0 || w.seeker == nil {
+		return
+	}
+	if c := w.seeker.asker(); c != nil {
+		c = c.root()
+		c.askToStop(&stop.Request{Rank: c.worldRank(c.rank), Signal: w.came})
+		w.came = 0
+	}
+}
+
+// stopping is what a communicator knows of a stop. It is made for the first request.
+//
+// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, also
+// while it computes, it contributes the number of calls that have returned nil there; from then on
+// further calls wait for the decision. The ranks stop in the first call that none of them has made.
+// In that call all agree to return the error. So an error or a death comes before it at all ranks,
+// or at none. An error ends both, and they begin again in its epoch.
+type stopping struct {
+	request stop.Request
+
+	mu       sync.Mutex // protects the fields below
+	asked    bool       // the request, or another one, is on its way to all ranks of the communicator
+	epoch    transport.Epoch
+	decision *future.Future[stop.Vote] // of the epoch; nil: not begun
+	meeting  *future.Future[struct{}]  // of the epoch; nil: not begun
+}
+
+// stopAsked is the sign bit of Comm.stops.
+const stopAsked = math.MinInt64
+
+// Stop asks for a stop of all ranks of c, for the reason why: at one of the next calls of
+// [Comm.Stopping], on c or on a communicator made from it, by now or later, all of them get a
+// [StopError]. Any rank may call Stop, at any time, and more than once. It is not collective and
+// waits for nobody. The request stays through errors and repairs: it also holds for what Shrink and
+// Replace make of c.
+func (c *Comm) Stop(ctx context.Context, why error) error {
+	switch err := c.ready("Stop", ctx); {
+	case err != nil:
+		return err
+	case why == nil:
+		return mpiErrorf("Stop", ClassOther, "nil error, expected the reason")
+	case c.isClosed():
+		return mpiErrorf("Stop", ClassComm, "%s is closed", c.name)
+	}
+	c.proc.exitIfDead()
+	c.askToStop(&stop.Request{Rank: c.worldRank(c.rank), Why: cut(why.Error(), stop.MaxWhy)})
+	return nil
+}
+
+// askToStop notes the request on c and all communicators derived from it. It sends the request on c
+// and those on which the program calls Stopping. The others send it in their next call.
+func (c *Comm) askToStop(q *stop.Request) {
+	for _, d := range c.hearStop(q) {
+		if d == c || d.stopCalls() > 0 {
+			d.sendStop()
+		}
+	}
+}
+
+// hearStop notes a request on c and all communicators derived from it, and returns them.
+func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
+	family = c.family()
+	for _, d := range family {
+		if d.stopping.CompareAndSwap(nil, &stopping{request: *q}) {
+			d.stops.Or(stopAsked)
+		}
+	}
+	return family
+}
+
+// inheritStop notes a request on from, of which c is made.
+func (c *Comm) inheritStop(from *Comm) {
+	if s := from.stopping.Load(); s != nil {
+		c.hearStop(&s.request)
+	}
+}
+
+// sendStop sends the request to all ranks of c, once. Asked hears it at this rank, too.
+func (c *Comm) sendStop() {
+	s := c.stopping.Load()
+	if !locked(&s.mu, func() bool { return s.asked }) {
+		c.channel.Ask(stop.Vote{Request: s.request}.Encode())
+	}
+}
+
+// Asked says that a rank has asked for a stop. The channel passes the request on by itself.
+func (l *listener) Asked(request []byte) {
+	c := (*Comm)(l)
+	q := stop.DecodeVote(request).Request
+	c.hearStop(&q)
+	s := c.stopping.Load()
+	s.mu.Lock()
+	s.asked = true
+	s.mu.Unlock()
+	c.decideStop(s, c.stopCalls())
+	c.proc.observer.Happened(observe.Event{Kind: observe.Stop, Comm: c.name, By: &q.Rank, Text: stopErrorOf(q).Error()})
+}
+
+func stopErrorOf(q stop.Request) *StopError {
+	e := &StopError{Rank: q.Rank, Why: q.Why}
+	if q.Signal != 0 {
+		e.Signal = q.Signal
+	}
+	return e
+}
+
+// Stopping says whether the ranks of c are to stop. All ranks call it equally often since c was
+// made or its last error, typically once a step. It returns nil until somebody has asked for a
+// stop, by [Comm.Stop] or a signal: see [WithStop]. Then it returns a *[StopError] at all ranks in
+// the same call, the first that no rank has made by then. No rank returns it before all have come
+// to that call. So an error that a rank raises before is told to all instead, and the stop comes
+// with the calls after the error.
+//
+// Stopping is collective: once a stop was asked for, it may wait for other ranks. Until then it
+// costs one atomic operation and no message. It returns an error of the communicator as a Wait
+// does. Such a call does not count, nor does one that ends by its context. After a StopError all
+// further calls return it, until there is an error.
+func (c *Comm) Stopping(ctx context.Context) error {
+	if ctx != nil && c != nil && c.stops.Add(1) > 0 && !c.ledger.NeedsLook() {
+		return nil
+	}
+	if err := c.ready("Stopping", ctx); err != nil {
+		return err
+	}
+	c.proc.exitIfDead()
+	c.notInReduction("begins", "Stopping")
+	err := c.interrupted(ctx, "Stopping", ofOperation("Stopping", c.verdict(ctx)))
+	if err == nil && c.stops.Load() < 0 {
+		err = c.stopHere(ctx, c.stopCalls())
+	}
+	if err != nil && stopIn(err) == nil { // not counted; the number is 0 if the epoch has changed since
+		c.stops.Store(c.stops.Load()&stopAsked | max(0, c.stopCalls()-1))
+	}
+	return err
+}
+
+// stopCalls is the number of calls of Stopping in this epoch.
+func (c *Comm) stopCalls() int64 { return c.stops.Load() &^ stopAsked }
+
+// stopHere ends a call of Stopping, given its number, after a request.
+func (c *Comm) stopHere(ctx context.Context, call int64) error {
+	s := c.stopping.Load()
+	decision := c.decideStop(s, call-1)
+	c.sendStop()
+	decided, err := decision.Get(ctx)
+	if err != nil || uint64(call) <= decided.Calls {
+		return err
+	}
+	if err := c.meetToStop(s).Wait(ctx); err != nil {
+		return err
+	}
+	return stopErrorOf(decided.Request)
+}
+
+// decideStop begins the decision in which call the ranks stop, if this rank has not begun it in
+// this epoch. made is the number of calls that have returned nil. The vote of all has the greatest
+// number. The ranks begin it in different places of their programs, so its messages are apart from
+// those of other collective operations.
+func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Vote] {
+	epoch := c.t.Epoch()
+	var end future.Promise[stop.Vote]
+	s.mu.Lock()
+	decision := s.decision
+	begun := decision != nil && s.epoch == epoch
+	if !begun {
+		decision = end.Future()
+		s.epoch, s.decision, s.meeting = epoch, decision, nil
+	}
+	s.mu.Unlock() // Start may complete operations of other ranks, and call their clients
+	if !begun {
+		waiting.Of(decision).Keep(&keeper{Comm: c, call: "Stopping", mode: ledger.Take})
+		vote := collective.Reduction{Recv: stop.Vote{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
+		x := &collective.Exchange{Name: "Stopping", Signature: stoppingCall}
+		x.Start(c.t, epoch, transport.AgreementTag(0), c.chooser.ByMessages().Allreduce(nil, &vote), ender(func(err error) {
+			end.Complete(stop.DecodeVote(vote.Recv), c.failure("Stopping", err))
+		}))
+	}
+	return decision
+}
+
+// stopAnew begins to count the calls of Stopping anew, and the decision, in a new epoch.
+func (c *Comm) stopAnew() {
+	c.stops.And(stopAsked)
+	if s := c.stopping.Load(); s != nil && !c.isBroken() {
+		if locked(&s.mu, func() bool { return s.asked }) {
+			c.decideStop(s, 0)
+		}
+	}
+}
+
+// meetToStop begins the agreement that all ranks return the StopError, if this rank has not begun it
+// in this epoch.
+func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
+	epoch, err := c.begin("Stopping")
+	if err != nil {
+		return failed[struct{}](c, err)
+	}
+	s.mu.Lock()
+	meeting := s.meeting
+	if s.epoch != epoch || meeting != nil {
+		s.mu.Unlock()
+		if meeting == nil { // another goroutine was told of an error since the decision
+			meeting = future.Failed[struct{}](mpiErrorf("Stopping", ClassOther, "an error of %s came in the meantime", c.name))
+		}
+		return meeting
+	}
+	f, end := begins[struct{}](c, "Stopping", ledger.Take)
+	s.meeting = f
+	s.mu.Unlock()
+	by := c.agreements()
+	by.Propose(by.Reserve(epoch, errchan.Stopping), errchan.Proposal{Call: errchan.Stopping, Flag: -1}, func(d *errchan.Decision, err error) {
+		end(struct{}{}, c.outcome("Stopping", errchan.Stopping, d, err))
+	})
+	return f
+}
+
+var stoppingCall = call{Kind: signature.Stopping}.Word()
+
+// isStop says whether err is a StopError that all ranks of c get: the request holds for c.
+func (c *Comm) isStop(err error) bool { return c.stops.Load() < 0 && stopIn(err) != nil }
