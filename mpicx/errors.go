@@ -181,11 +181,11 @@ func together(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// withoutVerdicts returns err so that errors.As finds no verdict in it. If a rank unwinds
+// withoutVerdicts returns err so that errors.As finds no verdict in it, and no StopError. If a rank unwinds
 // because of a *PropagatedError, errors.As must not find that in the corruption that
 // follows, because at the other ranks it does not.
 func withoutVerdicts(err error) error {
-	if hasType[*PropagatedError](err) || hasType[*CommCorruptedError](err) {
+	if hasType[*PropagatedError](err) || hasType[*CommCorruptedError](err) || hasType[*StopError](err) {
 		return &hidden{err}
 	}
 	return err
@@ -203,7 +203,7 @@ func (h *hidden) Format(s fmt.State, verb rune) {
 
 func (h *hidden) As(target any) bool {
 	switch target.(type) {
-	case **PropagatedError, **CommCorruptedError, *waiting.Common:
+	case **PropagatedError, **CommCorruptedError, **StopError, *waiting.Common:
 		return false
 	}
 	return errors.As(h.err, target)

@@ -83,7 +83,10 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 				ended = append(ended, incarnation{root, rank})
 			}
 			if err != nil {
-				errs[rank] = errors.Join(errs[rank], err) // a rank has the errors of all its incarnations
+				if before := errs[rank]; before != nil { // of another incarnation
+					err = errors.Join(before, err)
+				}
+				errs[rank] = err
 			}
 		}()
 		switch {

@@ -289,23 +289,20 @@ func (c *Comm) stopHere(ctx context.Context, call int64) error {
 // those of other collective operations.
 func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Vote] {
 	epoch := c.t.Epoch()
-	var end future.Promise[stop.Vote]
 	s.mu.Lock()
-	decision := s.decision
-	begun := decision != nil && s.epoch == epoch
-	if !begun {
-		decision = end.Future()
-		s.epoch, s.decision, s.meeting = epoch, decision, nil
+	if s.decision != nil && s.epoch >= epoch { // a later one: an error has come since epoch was read
+		defer s.mu.Unlock()
+		return s.decision
 	}
+	decision, end := future.New[stop.Vote]()
+	waiting.Of(decision).Keep(&keeper{Comm: c, call: "Stopping", mode: ledger.Take})
+	s.epoch, s.decision, s.meeting = epoch, decision, nil
 	s.mu.Unlock() // Start may complete operations of other ranks, and call their clients
-	if !begun {
-		waiting.Of(decision).Keep(&keeper{Comm: c, call: "Stopping", mode: ledger.Take})
-		vote := collective.Reduction{Recv: stop.Vote{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
-		x := &collective.Exchange{Name: "Stopping", Signature: stoppingCall}
-		x.Start(c.t, epoch, transport.AgreementTag(0), c.chooser.ByMessages().Allreduce(nil, &vote), ender(func(err error) {
-			end.Complete(stop.DecodeVote(vote.Recv), c.failure("Stopping", err))
-		}))
-	}
+	vote := collective.Reduction{Recv: stop.Vote{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
+	x := &collective.Exchange{Name: "Stopping", Signature: stoppingCall}
+	x.Start(c.t, epoch, transport.AgreementTag(0), c.chooser.ByMessages().Allreduce(nil, &vote), ender(func(err error) {
+		end.Complete(stop.DecodeVote(vote.Recv), c.failure("Stopping", err))
+	}))
 	return decision
 }
 

@@ -19,7 +19,8 @@
 //	          | "in" protocol "message" number
 //	          | "random" "seed" seed "of" number .
 //	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared"
-//	          | "create" | "cartcreate" | "cartsub" | "graphcreate" | "createintercomm" | "merge" | "diagnose" | "end" .
+//	          | "create" | "cartcreate" | "cartsub" | "graphcreate" | "createintercomm" | "merge"
+//	          | "stop" | "stopping" | "diagnose" | "end" .
 //
 // A rank is its number in the world. Other numbers count from 1. A collective has the name of
 // its function in package mpicx: Allreduce, BcastValue.
@@ -40,8 +41,9 @@
 // Messages of the error channel are not operations. They are counted by their purpose, over the
 // whole run: notices of an error or a revoke ("revoke"); the agreement on what an error means
 // ("resolve"); agreements in Agree, AgreeFailed, Shrink, Replace, Dup, Split, SplitShared or
-// CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; questions
-// and their answers ("diagnose"); and messages that programs have ended ("end").
+// CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; requests to stop
+// ("stop") and the agreement to do so ("stopping"); questions and their answers ("diagnose"); and
+// messages that programs have ended ("end").
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
 // has nothing to do in them. A statement with "must" has to be carried out at all its ranks.

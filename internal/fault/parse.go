@@ -16,13 +16,13 @@ var Collectives = []string{
 	"Bcast", "BcastValue", "CartCreate", "CartSub", "Create", "Exscan", "ExscanFunc", "ExscanValue", "Fprintf", "Gather", "GatherValue", "Gatherv", "GraphCreate", "Halo",
 	"Merge", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NewHalo", "Reduce", "ReduceFunc",
 	"ReduceScatter", "ReduceScatterBlock", "ReduceScatterBlockFunc", "ReduceScatterFunc", "ReduceValue",
-	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared",
+	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared", "Stopping",
 }
 
 // Protocols are what the error channel's messages are for.
 var Protocols = []string{
 	"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "cartcreate", "cartsub", "graphcreate",
-	"createintercomm", "merge", "diagnose", "end",
+	"createintercomm", "merge", "stop", "stopping", "diagnose", "end",
 }
 
 var signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}

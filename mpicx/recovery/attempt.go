@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -75,6 +76,11 @@ func (a *Attempt) Place(rank int) int {
 	}
 	return rank
 }
+
+// Stopping is Comm.Stopping: nil or, once somebody has asked for a stop, a *mpicx.StopError in the
+// same call at all ranks. If fn saves and returns it, Run returns it at all ranks. All ranks call
+// Stopping equally often in an attempt.
+func (a *Attempt) Stopping(ctx context.Context) error { return a.Comm.Stopping(ctx) }
 
 // GiveUp returns an error that ends the Run of a. If fn returns or throws it at one rank, all
 // ranks return from Run with an error that wraps the *mpicx.PropagatedError with err. At each

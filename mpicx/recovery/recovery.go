@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,9 @@ import (
 // permission (fs.ErrPermission). Then all ranks return an error that wraps the last Cause. The
 // package comment says what else ends Run.
 //
+// A *mpicx.StopError that fn returns, which all ranks have (see [Attempt.Stopping]), is no failure: all
+// ranks return it from Run, after the store is closed.
+//
 // Run sets the error handler of comm to ErrorsPropagate.
 func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attempt) error, opts ...Option) error {
 	o, err := newOptions(opts)
@@ -34,6 +38,10 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 	comm.SetErrhandler(mpicx.ErrorsPropagate)
 	for r := newRun(comm, fn, o); ; {
 		err := r.attempt(ctx)
+		var stop error
+		if isStop(err) {
+			stop, err = err, nil
+		}
 		if err == nil {
 			err = r.close(ctx)
 		}
@@ -41,7 +49,7 @@ func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attemp
 		case err == nil && r.over:
 			return r.giveUp()
 		case err == nil:
-			return nil
+			return stop
 		case isBroken(err, r.comm):
 			comm, failed := o.repair(ctx, r.comm, err)
 			if failed != nil {
@@ -63,7 +71,7 @@ func (r *run) attempt(ctx context.Context) (err error) {
 	_ = r.comm.Guard(ctx, func(guarded context.Context) error {
 		over := ctx.Err() != nil // if by an error of an outer level, steps return that
 		err = r.steps(guarded)
-		if err == nil || isCommon(err) && !(over && isOf(err, r.comm)) {
+		if err == nil || isStop(err) || isCommon(err) && !(over && isOf(err, r.comm)) {
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -107,8 +115,9 @@ func (r *run) call(ctx context.Context) error {
 // (P7). TryAll leaves such an error to the next operation. Therefore no rank leaves before all have
 // been in a second TryAll.
 func (r *run) together(ctx context.Context, fn func(context.Context) error) error {
-	if err := r.comm.TryAll(ctx, fn); err != nil {
-		return err
+	stop := r.comm.TryAll(ctx, fn)
+	if stop != nil && !isStop(stop) {
+		return stop
 	}
 	ctx = context.WithoutCancel(ctx) // this does not block for long: all ranks come here, or have failed
 	decided := mpicx.Backend == "ulfm"
@@ -124,9 +133,9 @@ func (r *run) together(ctx context.Context, fn func(context.Context) error) erro
 	}
 	err := r.comm.TryAll(ctx, func(context.Context) error { return nil })
 	if decided && isBroken(err, r.comm) {
-		return nil // the next operation reports ranks that were lost after the decision
+		err = nil // the next operation reports ranks that were lost after the decision
 	}
-	return err
+	return cmp.Or(err, stop)
 }
 
 // repair returns the communicator that replaces a broken one. If none can, it returns cause.
@@ -175,6 +184,12 @@ func isBroken(err error, comm *mpicx.Comm) bool {
 		return c.Of(comm)
 	}
 	return errors.Is(err, mpicx.ErrRevoked) && comm.Revoked()
+}
+
+// isStop says whether err says that all ranks stop.
+func isStop(err error) bool {
+	_, stop := errors.AsType[*mpicx.StopError](err)
+	return stop && !isCommon(err)
 }
 
 // isCommon says whether all ranks have err.

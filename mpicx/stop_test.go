@@ -1,0 +1,261 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
+	"github.com/mpicx/go-mpicx/mpicx/recovery"
+)
+
+// stepping is a program that calls Stopping in each of its steps, and what happens to it: in each
+// attempt some ranks ask for a stop in some steps, and fail in others.
+type stepping struct {
+	steps       int
+	asks, fails []map[[2]int]bool // by attempt: rank and step
+	talks       []bool            // in which steps the ranks exchange something
+}
+
+func randomStepping(r *rand.Rand, n int) *stepping {
+	p := &stepping{steps: 1 + r.IntN(30)}
+	places := func(most int) map[[2]int]bool {
+		all := make(map[[2]int]bool)
+		for range r.IntN(most + 1) {
+			all[[2]int{r.IntN(n), r.IntN(p.steps)}] = true
+		}
+		return all
+	}
+	for range 4 {
+		p.asks, p.fails = append(p.asks, places(2)), append(p.fails, places(2))
+	}
+	p.fails[3] = nil
+	for range p.steps {
+		p.talks = append(p.talks, r.IntN(3) == 0)
+	}
+	return p
+}
+
+// run returns what a rank was told, and in which step of which attempt it has stopped.
+func (p *stepping) run(ctx context.Context, world, c *mpicx.Comm) (log []string, err error) {
+	for attempt := range p.asks {
+		err = world.TryAll(ctx, func(ctx context.Context) error {
+			for step := range p.steps {
+				here := [2]int{world.Rank(), step}
+				if p.asks[attempt][here] {
+					if err := world.Stop(ctx, fmt.Errorf("as %d says", world.Rank())); err != nil {
+						return err
+					}
+				}
+				if p.fails[attempt][here] {
+					return fmt.Errorf("attempt %d, step %d", attempt, step)
+				}
+				yield(world.Rank() * step % 7)
+				if err := c.Stopping(ctx); err != nil {
+					return fmt.Errorf("step %d: %w", step, err)
+				}
+				if p.talks[step] {
+					if err := mpicx.Allreduce(c, []int{1}, []int{0}, mpicx.Sum).Wait(ctx); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		log = append(log, told(err))
+		if !hasType[*mpicx.PropagatedError](err) {
+			return log, err
+		}
+	}
+	return log, err
+}
+
+// All ranks stop in the same call, whoever asks and when, or all get the same error before.
+func TestStop(t *testing.T) {
+	r := seeded(t)
+	for range 150 {
+		n := 1 + r.IntN(5)
+		p, derived := randomStepping(r, n), r.IntN(2) == 0
+		bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+			logs := make([][]string, n)
+			inBubble(t, n, func(ctx context.Context, world *mpicx.Comm) (err error) {
+				c := world
+				if derived {
+					c = dup(ctx, world)
+				}
+				logs[world.Rank()], err = p.run(ctx, world, c)
+				if err != nil && mpicx.ExitStatus(err) != 75 {
+					return err
+				}
+				return nil
+			}, backend)
+			for rank := range logs {
+				require.Equal(t, logs[0], logs[rank], "rank %d", rank)
+			}
+		})
+	}
+}
+
+// stepped calls Stopping on c until there is an error, and returns the number of calls.
+func stepped(ctx context.Context, c *mpicx.Comm, step func() error) (calls int, err error) {
+	for ; err == nil; calls++ {
+		if err = c.Stopping(ctx); err == nil {
+			err = step()
+		}
+	}
+	return calls, err
+}
+
+// Deaths before, during and after the decision leave all survivors with one.
+func TestStopAndDeaths(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	const n = 3
+	program := func(ctx context.Context, world *mpicx.Comm) error {
+		err := recovery.Run(ctx, world, func(ctx context.Context, a *recovery.Attempt) error {
+			calls, err := stepped(ctx, a.Comm, func() error {
+				if a.Comm.Rank() == 1 {
+					mpicx.Throw(world.Stop(ctx, errors.New("enough")))
+				}
+				return mpicx.Allreduce(a.Comm, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
+			})
+			if all := make([]int, a.Comm.Size()); hasType[*mpicx.StopError](err) {
+				mpicx.Allgather(a.Comm, []int{calls}, all).MustWait(ctx)
+				if slices.Min(all) != slices.Max(all) {
+					return a.GiveUp(fmt.Errorf("the ranks have stopped in calls %v", all))
+				}
+			}
+			return err
+		}, recovery.Shrink())
+		if world.Size() > 1 && mpicx.ExitStatus(err) != 75 {
+			return fmt.Errorf("%w, expected a stop", err)
+		}
+		return nil
+	}
+	mpicxtest.EveryDeath(t, n, program)
+	for _, protocol := range []string{"stop", "stopping"} {
+		for rank := range n {
+			for message, died := 1, []int{rank}; len(died) > 0; message++ {
+				died = mpicxtest.RunFaults(t, n, fmt.Sprintf("kill %d in %s message %d", rank, protocol, message), program)
+			}
+		}
+	}
+}
+
+// A request holds for the communicators that are made from one, before and after it, and for no other.
+func TestStopOfFamilies(t *testing.T) {
+	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		before := dup(ctx, world)
+		half := world.Split(world.Rank()/2, 0).MustGet(ctx)
+		if world.Rank() == 3 {
+			mpicx.Throw(half.Stop(ctx, errors.New("half")))
+		}
+		if world.Rank() >= 2 {
+			_, err := stepped(ctx, half.Dup().MustGet(ctx), func() error { return nil })
+			mpicx.Throw(explain(expectStop(err, 3, "half"), "half"))
+		}
+		world.Barrier().MustWait(ctx)
+		mpicx.Throw(first(world.Stopping(ctx), before.Stopping(ctx), world.Stop(ctx, errors.New("all"))))
+		after := dup(ctx, world)
+		for _, c := range []*mpicx.Comm{before, after, world} {
+			_, err := stepped(ctx, c, func() error { return nil })
+			stop, _ := errors.AsType[*mpicx.StopError](err)
+			if stop == nil || stop.Why != "all" || c.Stopping(ctx).Error() != err.Error() {
+				return fmt.Errorf("on %v: %w", c, err)
+			}
+		}
+		return nil
+	})
+}
+
+func expectStop(err error, rank int, why string) error {
+	if s, _ := err.(*mpicx.StopError); s == nil || s.Rank != rank || s.Why != why || s.Signal != nil {
+		return fmt.Errorf("got %w, expected a stop by rank %d: %s", err, rank, why)
+	}
+	return nil
+}
+
+// Scopes and Run return a StopError as it is, but one that is joined with another error.
+func TestStopLeavesScopes(t *testing.T) {
+	for name, scope := range map[string]func(*mpicx.Comm, context.Context, func(context.Context) error) error{
+		"Try": (*mpicx.Comm).Try, "TryAll": (*mpicx.Comm).TryAll, "Guard": (*mpicx.Comm).Guard,
+	} {
+		jobs(t, 3, func(err error) {
+			require.EqualError(t, err, "outside: inside: mpicx: stopped by rank 0: done", name)
+			require.Equal(t, 75, mpicx.ExitStatus(err))
+		}, func(ctx context.Context, world *mpicx.Comm) error {
+			err := scope(world, ctx, func(ctx context.Context) error {
+				if world.Rank() == 0 {
+					mpicx.Throw(world.Stop(ctx, errors.New("done")))
+				}
+				_, err := stepped(ctx, world, func() error { return nil })
+				return fmt.Errorf("inside: %w", err)
+			})
+			world.Barrier().MustWait(ctx) // the communicator works
+			return fmt.Errorf("outside: %w", err)
+		})
+		jobs(t, 2, func(err error) {
+			require.ErrorContains(t, err, "lost as well", name)
+			require.False(t, hasType[*mpicx.StopError](err) && name == "TryAll", "%v", err)
+			require.Equal(t, 1, mpicx.ExitStatus(err))
+		}, func(ctx context.Context, world *mpicx.Comm) error {
+			return scope(world, ctx, func(ctx context.Context) error {
+				mpicx.Throw(world.Stop(ctx, errors.New("done")))
+				_, err := stepped(ctx, world, func() error { return nil })
+				if world.Rank() == 1 {
+					return errors.Join(err, errors.New("lost as well"))
+				}
+				return err
+			})
+		})
+	}
+}
+
+// Who makes fewer calls than others is told, and they are, like with any other collective call.
+func TestStoppingUnequally(t *testing.T) {
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		err := world.Stop(ctx, errors.New("now"))
+		if world.Rank() == 1 {
+			return err
+		}
+		_, err = stepped(ctx, world, func() error { return nil })
+		if err == nil || hasType[*mpicx.StopError](err) {
+			return fmt.Errorf("got %w, expected that rank 1 has returned", err)
+		}
+		return nil
+	})
+}
+
+// A signal asks for a stop, at goroutine ranks and at processes.
+func TestStopBySignal(t *testing.T) {
+	oneProcess(t)
+	asBoth := func(run func(fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option)) {
+		run(func(ctx context.Context, world *mpicx.Comm) error {
+			if world.Rank() == 1 {
+				mpicx.Throw(syscall.Kill(syscall.Getpid(), syscall.SIGUSR2))
+			}
+			_, err := stepped(ctx, world, func() error {
+				runtime.Gosched()
+				return nil
+			})
+			stop, _ := errors.AsType[*mpicx.StopError](err)
+			if stop == nil || stop.Signal != syscall.SIGUSR2 {
+				return fmt.Errorf("got %w, expected a stop by a signal", err)
+			}
+			return nil
+		}, mpicx.WithStop(syscall.SIGUSR2))
+	}
+	asBoth(func(fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) {
+		require.NoError(t, mpicx.Run(t.Context(), fn, append(opts, mpicx.WithRanks(3))...))
+	})
+	asBoth(func(fn func(context.Context, *mpicx.Comm) error, opts ...mpicx.Option) {
+		mpicxtest.RunProcesses(t, 3, fn, opts...)
+	})
+}
