@@ -3,13 +3,16 @@ package mpicx
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/label"
+	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
 )
 
@@ -67,4 +70,59 @@ func write(w io.Writer, lines []byte) error {
 	defer printing.Unlock()
 	_, err := w.Write(lines)
 	return err
+}
+
+// ExitStatus returns the exit status for a program to which Run has returned err: 0 if err is nil,
+// 75 (EX_TEMPFAIL) if it is a [StopError], so that a batch system can start the job again,
+// otherwise 1.
+func ExitStatus(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case stopIn(err) != nil:
+		return 75
+	}
+	return 1
+}
+
+// Exit ends the process with [ExitStatus] of err, which Run has returned. It is the last call of a
+// main function. An error is printed on standard error, once in a
+// job: what all ranks have is printed by the rank that raised it, of several by the lowest, or by
+// the lowest living one if a process has died. Every rank prints an error of its own.
+func Exit(err error) {
+	if err != nil && isPrinted(err) {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(ExitStatus(err))
+}
+
+// isPrinted says whether this process prints the error in Exit.
+func isPrinted(err error) bool {
+	if all, ok := errors.AsType[*ranksError](err); ok && len(all.errs) > 1 {
+		return true // of all ranks of this process
+	}
+	if s := stopIn(err); s != nil {
+		return s.printed
+	}
+	if k, ok := errors.AsType[*CommCorruptedError](err); ok && k.of != nil {
+		return len(k.unheard) > 0 || isFirst(k.of.Comm, k.Failures, k.Dead)
+	}
+	if p, ok := errors.AsType[*PropagatedError](err); ok && p.of != nil {
+		return isFirst(p.of.Comm, p.Failures, nil)
+	}
+	return true
+}
+
+// isFirst says whether this rank is the lowest that has failed or, if none has, the lowest that has
+// not died.
+func isFirst(of *ledger.Comm, failures []Failure, dead []int) bool {
+	first := 0
+	if len(failures) > 0 {
+		first = failures[0].Rank
+	} else {
+		for slices.Contains(dead, first) {
+			first++
+		}
+	}
+	return ownerOf(of).rank == first
 }

@@ -31,7 +31,8 @@ type StopError struct {
 	Signal os.Signal // the signal that this rank got; nil: its program called Stop
 	Why    string    // the text of the error that Stop was given, at most 232 bytes of it
 
-	common //nolint:unused // its method marks a waiting.Common error
+	common       //nolint:unused // its method marks a waiting.Common error
+	printed bool // by this rank, in Exit
 }
 
 func (e *StopError) Error() string {
@@ -44,16 +45,19 @@ func (e *StopError) Error() string {
 // stopIn returns the StopError that err is or wraps. An error that joins it with others is an error
 // of its own: the other ranks do not have those.
 func stopIn(err error) *StopError {
-	for {
-		if s, ok := err.(*StopError); ok {
-			return s
+	switch e := err.(type) {
+	case *StopError:
+		return e
+	case waiting.Common:
+		return nil
+	case interface{ Unwrap() error }:
+		return stopIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		if all := e.Unwrap(); len(all) == 1 {
+			return stopIn(all[0])
 		}
-		w, ok := err.(interface{ Unwrap() error })
-		if _, verdict := err.(interface{ Of(*Comm) bool }); !ok || verdict {
-			return nil
-		}
-		err = w.Unwrap()
 	}
+	return nil
 }
 
 // onlyStop returns one of the errors of ranks if all are StopErrors, or nil.
@@ -65,18 +69,6 @@ func onlyStop(errs map[int]error) (err error) {
 		err = cmp.Or(err, errs[r])
 	}
 	return err
-}
-
-// ExitStatus returns the exit status for a program that Run has returned err to: 0 if err is nil,
-// 75 (EX_TEMPFAIL) for a [StopError], so that a batch system can start the job again, otherwise 1.
-func ExitStatus(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case stopIn(err) != nil:
-		return 75
-	}
-	return 1
 }
 
 // WithStop has signals ask for a stop, as [Comm.Stop] does, on the world and all communicators made
@@ -152,8 +144,8 @@ type stopping struct {
 	mu       sync.Mutex // protects the fields below
 	asked    bool       // the request, or another one, is on its way to all ranks of the communicator
 	epoch    transport.Epoch
-	decision *future.Future[stop.Vote] // of the epoch; nil: not begun
-	meeting  *future.Future[struct{}]  // of the epoch; nil: not begun
+	decision *future.Future[stop.Tally] // of the epoch; nil: not begun
+	meeting  *future.Future[struct{}]   // of the epoch; nil: not begun
 }
 
 // stopAsked is the sign bit of Comm.stops.
@@ -210,14 +202,14 @@ func (c *Comm) inheritStop(from *Comm) {
 func (c *Comm) sendStop() {
 	s := c.stopping.Load()
 	if !locked(&s.mu, func() bool { return s.asked }) {
-		c.channel.Ask(stop.Vote{Request: s.request}.Encode())
+		c.channel.Ask(stop.Tally{Request: s.request}.Encode())
 	}
 }
 
 // Asked says that a rank has asked for a stop. The channel passes the request on by itself.
 func (l *listener) Asked(request []byte) {
 	c := (*Comm)(l)
-	q := stop.DecodeVote(request).Request
+	q := stop.Decode(request).Request
 	c.hearStop(&q)
 	s := c.stopping.Load()
 	s.mu.Lock()
@@ -280,28 +272,30 @@ func (c *Comm) stopHere(ctx context.Context, call int64) error {
 	if err := c.meetToStop(s).Wait(ctx); err != nil {
 		return err
 	}
-	return stopErrorOf(decided.Request)
+	stop := stopErrorOf(decided.Request)
+	stop.printed = c.rank == 0
+	return stop
 }
 
 // decideStop begins the decision in which call the ranks stop, if this rank has not begun it in
-// this epoch. made is the number of calls that have returned nil. The vote of all has the greatest
+// this epoch. made is the number of calls that have returned nil. The tally of all has the greatest
 // number. The ranks begin it in different places of their programs, so its messages are apart from
 // those of other collective operations.
-func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Vote] {
+func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Tally] {
 	epoch := c.t.Epoch()
 	s.mu.Lock()
 	if s.decision != nil && s.epoch >= epoch { // a later one: an error has come since epoch was read
 		defer s.mu.Unlock()
 		return s.decision
 	}
-	decision, end := future.New[stop.Vote]()
+	decision, end := future.New[stop.Tally]()
 	waiting.Of(decision).Keep(&keeper{Comm: c, call: "Stopping", mode: ledger.Take})
 	s.epoch, s.decision, s.meeting = epoch, decision, nil
 	s.mu.Unlock() // Start may complete operations of other ranks, and call their clients
-	vote := collective.Reduction{Recv: stop.Vote{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
+	tally := collective.Reduction{Recv: stop.Tally{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
 	x := &collective.Exchange{Name: "Stopping", Signature: stoppingCall}
-	x.Start(c.t, epoch, transport.AgreementTag(0), c.chooser.ByMessages().Allreduce(nil, &vote), ender(func(err error) {
-		end.Complete(stop.DecodeVote(vote.Recv), c.failure("Stopping", err))
+	x.Start(c.t, epoch, transport.AgreementTag(0), c.chooser.ByMessages().Allreduce(nil, &tally), ender(func(err error) {
+		end.Complete(stop.Decode(tally.Recv), c.failure("Stopping", err))
 	}))
 	return decision
 }

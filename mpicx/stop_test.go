@@ -126,10 +126,9 @@ func TestStopAndDeaths(t *testing.T) {
 				}
 				return mpicx.Allreduce(a.Comm, []int{1}, []int{0}, mpicx.Sum).Wait(ctx)
 			})
-			if all := make([]int, a.Comm.Size()); hasType[*mpicx.StopError](err) {
-				mpicx.Allgather(a.Comm, []int{calls}, all).MustWait(ctx)
-				if slices.Min(all) != slices.Max(all) {
-					return a.GiveUp(fmt.Errorf("the ranks have stopped in calls %v", all))
+			if hasType[*mpicx.StopError](err) {
+				if err := sameAtAll(ctx, a.Comm, calls); err != nil {
+					return a.GiveUp(err)
 				}
 			}
 			return err
@@ -153,6 +152,10 @@ func TestStopAndDeaths(t *testing.T) {
 func TestStopOfFamilies(t *testing.T) {
 	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		before := dup(ctx, world)
+		calls := 0 // of Stopping on before
+		for ; world.Rank() != 3 && calls < 5; calls++ {
+			mpicx.Throw(before.Stopping(ctx))
+		}
 		half := world.Split(world.Rank()/2, 0).MustGet(ctx)
 		if world.Rank() == 3 {
 			mpicx.Throw(half.Stop(ctx, errors.New("half")))
@@ -162,7 +165,9 @@ func TestStopOfFamilies(t *testing.T) {
 			mpicx.Throw(explain(expectStop(err, 3, "half"), "half"))
 		}
 		world.Barrier().MustWait(ctx)
-		mpicx.Throw(first(world.Stopping(ctx), before.Stopping(ctx), world.Stop(ctx, errors.New("all"))))
+		mpicx.Throw(first(world.Stopping(ctx), world.Stop(ctx, errors.New("all"))))
+		more, _ := stepped(ctx, before, func() error { return nil })
+		mpicx.Throw(sameAtAll(ctx, world, calls+more))
 		after := dup(ctx, world)
 		for _, c := range []*mpicx.Comm{before, after, world} {
 			_, err := stepped(ctx, c, func() error { return nil })
@@ -172,6 +177,49 @@ func TestStopOfFamilies(t *testing.T) {
 			}
 		}
 		return nil
+	})
+}
+
+// sameAtAll says that a number is the same at all ranks.
+func sameAtAll(ctx context.Context, c *mpicx.Comm, x int) error {
+	all := make([]int, c.Size())
+	mpicx.Allgather(c, []int{x}, all).MustWait(ctx)
+	if slices.Min(all) != slices.Max(all) {
+		return fmt.Errorf("the ranks have %v", all)
+	}
+	return nil
+}
+
+// Calls that return an error, or end by their context, do not count.
+func TestStoppingCounts(t *testing.T) {
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		for attempt := range 3 {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				mpicx.Throw(world.Stopping(ctx))
+				switch world.Rank() {
+				case attempt:
+					return errClose
+				case (attempt + 1) % 3:
+					untilError(world)
+					return world.Stopping(ctx)
+				}
+				return world.Barrier().Wait(ctx)
+			})
+			mpicx.Throw(failedAt(err, attempt))
+		}
+		if world.Rank() == 0 { // waits for the others, which have not come
+			mpicx.Throw(first(world.Stopping(ctx), world.Stop(ctx, errors.New("soon"))))
+			over, cancel := context.WithCancelCause(ctx)
+			cancel(errClose)
+			mpicx.Throw(expect(world.Stopping(over), errClose))
+		}
+		world.Barrier().MustWait(ctx)
+		calls, err := stepped(ctx, world, func() error { return nil })
+		mpicx.Throw(isA[*mpicx.StopError](err))
+		if world.Rank() == 0 {
+			calls++
+		}
+		return sameAtAll(ctx, world, calls)
 	})
 }
 

@@ -1,5 +1,6 @@
 // Heat computes how a square plate cools, with its edges kept at 0, on a grid of ranks. It
-// continues when a rank fails or its process dies.
+// continues when a rank fails or its process dies. With -dir, Control-C or SIGTERM
+// stops all ranks after the same step, and the same command continues from there.
 //
 //	go run ./examples/heat
 //	go build -tags ulfm ./examples/heat
@@ -7,6 +8,7 @@
 //	go run ./mpicx/mpicxrun -v -n 5 ./heat -fail 0 -pause 5ms
 //	go run ./mpicx/mpicxrun -v -n 4 -respawn 9 ./heat -respawn -fail 0 -pause 5ms # or this one
 //	kill -9 PID                                                                   # in another terminal: one that -v prints
+//	timeout 2 ./heat -dir /tmp/plate -pause 5ms; ./heat -dir /tmp/plate           # and without timeout from where it stopped
 //
 // Read four functions: run starts the ranks; attempt, which recovery.Run calls repeatedly, makes a
 // grid of the living ranks; restore finds the step to continue from; advance computes and exchanges
@@ -20,7 +22,7 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -36,18 +38,14 @@ func main() {
 	flag.IntVar(&c.ranks, "ranks", 4, "`ranks` to divide the plate among; under mpirun and mpicxrun, its processes but for the spares")
 	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
 	flag.BoolVar(&c.respawn, "respawn", false, "fresh ranks take the places of others, and none wait; under mpicxrun, with its -respawn")
+	flag.StringVar(&c.dir, "dir", "", "`directory` for checkpoints, from which another run continues; default: they are in other ranks' memory only")
 	flag.IntVar(&c.every, "checkpoint", 100, "`steps` from one checkpoint to the next")
 	flag.IntVar(&c.fail, "fail", 350, "`step` in which the last rank fails, once; 0: it doesn't")
 	flag.BoolVar(&c.die, "die", false, "it dies, rather than to return an error (in a build with -tags ulfm)")
 	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each step, so that there is time to kill a process")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := c.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "heat:", err)
-		os.Exit(1)
-	}
+	mpicx.Exit(c.run(context.Background()))
 }
 
 // A config contains the flags.
@@ -55,6 +53,7 @@ type config struct {
 	cells, steps         int
 	ranks, spares, every int
 	respawn              bool
+	dir                  string
 	fail                 int
 	die                  bool
 	pause                time.Duration
@@ -67,13 +66,17 @@ func (c *config) run(ctx context.Context) error {
 	if c.respawn {
 		rescues = mpicx.WithRespawn()
 	}
+	kept := []checkpoint.Option{checkpoint.Partner(1)}
+	if c.dir != "" {
+		kept = append(kept, checkpoint.Dir(c.dir))
+	}
 	return mpicx.Run(ctx, func(ctx context.Context, world *mpicx.Comm) error {
 		p := &plate{config: c}
 		// A rescue takes the place of a rank whose process has died; for the rescue, too, this
 		// function begins here. When there are no more, the others divide the plate anew.
 		return recovery.Run(ctx, world, p.attempt, recovery.Replace(), recovery.ElseShrink(),
-			recovery.Checkpoint(checkpoint.Partner(1)))
-	}, mpicx.WithRanks(c.ranks), rescues)
+			recovery.Checkpoint(kept...))
+	}, mpicx.WithRanks(c.ranks), mpicx.WithStop(os.Interrupt, syscall.SIGTERM), rescues)
 }
 
 // A plate is one rank's part of the plate.
@@ -207,8 +210,12 @@ const alpha = 0.2
 // advance computes the remaining steps.
 func (p *plate) advance(ctx context.Context, a *recovery.Attempt, grid *mpicx.Cart) error {
 	for p.Step < p.steps {
-		if p.Step > 0 && p.Step%p.every == 0 {
+		stop := a.Stopping(ctx) // at all ranks in the same step
+		if p.Step > 0 && p.Step%p.every == 0 || stop != nil {
 			p.save(ctx, a.Store)
+		}
+		if stop != nil {
+			return stop
 		}
 		ghosts := p.halo.Start(p.u)
 		p.diffuse(1, p.Rows-1, 1, p.Cols-1) // needs no ghost cells

@@ -20,10 +20,7 @@ func main() {
 		}
 		return nil
 	}, mpicx.WithRanks(2))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "minimal:", err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // fault is the error that rank 0 throws instead of sending. Its code is the listing's.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
@@ -20,10 +19,7 @@ func main() {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, solve, recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(1)))
 	}, mpicx.WithRanks(4), mpicx.WithSpares(1))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "rod:", err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // solve runs at all ranks at once, and again after a rank has failed or died.

@@ -1,5 +1,6 @@
 // Solve reads a matrix, divides its rows among ranks, and solves a system with it by conjugate
-// gradients. It continues when a rank fails or its process dies.
+// gradients. It continues when a rank fails or its process dies. With -dir, Control-C or SIGTERM stops
+// all ranks after the same iteration, and the same command continues from there.
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve
@@ -18,8 +19,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -37,16 +38,12 @@ func main() {
 	flag.IntVar(&c.spares, "spares", 1, "`ranks` that wait to take the places of others")
 	flag.BoolVar(&c.respawn, "respawn", false, "fresh ranks take the places of others, and none wait; under mpicxrun, with its -respawn")
 	flag.IntVar(&c.every, "checkpoint", 25, "`iterations` from one checkpoint to the next")
+	flag.StringVar(&c.dir, "dir", "", "`directory` for checkpoints, from which another run continues; default: they are in other ranks' memory only")
 	flag.Float64Var(&c.tol, "tol", 1e-8, "`ratio` of the last residual to the right-hand side")
 	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each iteration, so that there is time to kill a process")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := c.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "solve:", err)
-		os.Exit(1)
-	}
+	mpicx.Exit(c.run(context.Background()))
 }
 
 // A config contains the flags.
@@ -54,6 +51,7 @@ type config struct {
 	matrix               string
 	ranks, spares, every int
 	respawn              bool
+	dir                  string
 	tol                  float64
 	pause                time.Duration
 	observe              func(comm *mpicx.Comm, iterations int) error // for tests: called in each iteration
@@ -70,11 +68,12 @@ func (c *config) run(ctx context.Context) error {
 		// A rescue takes the place of a rank whose process has died; for the rescue, too, this
 		// function begins here. When there are no more, the others take over the dead rank's
 		// rows.
-		if err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink()); err != nil {
-			return err
+		err := recovery.Run(ctx, world, s.attempt, recovery.Replace(), recovery.ElseShrink())
+		if _, stopped := errors.AsType[*mpicx.StopError](err); err == nil || stopped {
+			err = errors.Join(err, s.store.Close(ctx)) // ends when all is saved
 		}
-		return s.store.Close(ctx)
-	}, mpicx.WithRanks(c.ranks), rescues)
+		return err
+	}, mpicx.WithRanks(c.ranks), mpicx.WithStop(os.Interrupt, syscall.SIGTERM), rescues)
 }
 
 // A solver is a rank's state, which it keeps from one attempt to the next.
@@ -156,7 +155,11 @@ func (s *solver) open(ctx context.Context, comm *mpicx.Comm) (*checkpoint.Store,
 	if s.store != nil {
 		return s.store.Rejoin(ctx, comm)
 	}
-	store, err := checkpoint.Open(ctx, comm, checkpoint.Partner(1))
+	kept := []checkpoint.Option{checkpoint.Partner(1)}
+	if s.dir != "" {
+		kept = append(kept, checkpoint.Dir(s.dir))
+	}
+	store, err := checkpoint.Open(ctx, comm, kept...)
 	if err == nil {
 		store.Protect("state", &s.state)
 	}
@@ -231,10 +234,14 @@ func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.Sy
 	}
 	res, err := krylov.CG(ctx, sys, x, krylov.Options{Tol: s.tol, MaxIter: 100_000, From: from, Observe: func(ctx context.Context, now *krylov.State) error {
 		iterations := done + now.Iter
-		if iterations%s.every == 0 {
+		stop := a.Stopping(ctx) // in the same iteration at all ranks
+		if iterations%s.every == 0 || stop != nil {
 			s.state.Rank, s.state.Ranks, s.state.First, s.state.Iterations = comm.Rank(), comm.Size(), m.First(), iterations
 			now.Save(ctx, &s.state.Method)
 			s.store.Save(ctx, iterations) // continues during the next iterations; the next Save waits for it
+		}
+		if stop != nil {
+			return stop
 		}
 		if s.pause > 0 {
 			time.Sleep(s.pause)

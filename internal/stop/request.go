@@ -16,40 +16,40 @@ type Request struct {
 // MaxWhy is the maximum length of a Request's Why, in bytes.
 const MaxWhy = 232
 
-// A Vote is what the ranks combine in order to stop in the same call: how many calls a rank has
-// made, and why they stop. Votes that are combined have the greatest number, and the Request of the
+// A Tally is what the ranks combine in order to stop in the same call: how many calls a rank has
+// made, and why they stop. Tallies that are combined have the greatest number, and the Request of the
 // lowest rank.
-type Vote struct {
+type Tally struct {
 	Calls   uint64
 	Request Request
 }
 
-// Size is the number of bytes of an encoded Vote.
+// Size is the number of bytes of an encoded Tally.
 const Size = 24 + MaxWhy
 
-// Encode returns v as Size bytes: calls, rank, signal and why, numbers in big endian. Therefore the
+// Encode returns t as Size bytes: calls, rank, signal and why, numbers in big endian. Therefore the
 // smaller of two requests as bytes is that of the lower rank.
-func (v Vote) Encode() []byte {
+func (t Tally) Encode() []byte {
 	b := make([]byte, Size)
-	binary.BigEndian.PutUint64(b, v.Calls)
-	binary.BigEndian.PutUint64(b[8:], uint64(v.Request.Rank))
-	binary.BigEndian.PutUint64(b[16:], uint64(v.Request.Signal))
-	copy(b[24:], v.Request.Why)
+	binary.BigEndian.PutUint64(b, t.Calls)
+	binary.BigEndian.PutUint64(b[8:], uint64(t.Request.Rank))
+	binary.BigEndian.PutUint64(b[16:], uint64(t.Request.Signal))
+	copy(b[24:], t.Request.Why)
 	return b
 }
 
-// DecodeVote is the inverse of Encode. The bytes may have come from another rank, so they may be
+// Decode is the inverse of Encode. The bytes may have come from another rank, so they may be
 // anything.
-func DecodeVote(b []byte) Vote {
+func Decode(b []byte) Tally {
 	b = append(bytes.Clone(b), make([]byte, max(0, Size-len(b)))...)
-	return Vote{binary.BigEndian.Uint64(b), Request{
+	return Tally{binary.BigEndian.Uint64(b), Request{
 		Rank:   int(binary.BigEndian.Uint64(b[8:])),
 		Signal: syscall.Signal(binary.BigEndian.Uint64(b[16:])),
 		Why:    string(bytes.TrimRight(b[24:Size], "\x00")),
 	}}
 }
 
-// Combine makes dst the combination of two encoded votes. dst may be one of them.
+// Combine makes dst the combination of two encoded tallies. dst may be one of them.
 func Combine(dst, left, right []byte) {
 	calls := max(binary.BigEndian.Uint64(left), binary.BigEndian.Uint64(right))
 	request := left[8:]
