@@ -82,6 +82,8 @@ func (net *network) carry(r int) {
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
 				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
+			case o.Asked != nil:
+				net.tracef("%d: asked to stop: %s\n", r, o.Asked)
 			default:
 				net.verdicts[r] = append(net.verdicts[r], o.Resolved)
 				net.tracef("%d: resolved %v\n", r, verdictText(o.Resolved))
@@ -169,6 +171,8 @@ func messageText(m *blackchannel.Message) string {
 	switch m.Kind {
 	case blackchannel.Notice:
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
+	case blackchannel.Stop:
+		return fmt.Sprintf("stop %s", m.Request)
 	case blackchannel.Verdict:
 		return "verdict " + verdictText(m.Verdict)
 	}

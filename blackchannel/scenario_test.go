@@ -115,6 +115,11 @@ var verbs = map[string]verb{
 	},
 	// raise rank=R data=TEXT: the rank signals an error.
 	"raise": func(s *script) { s.raise(s.ranks()[0], s.word("data"), false) },
+	// ask rank=R data=TEXT: the rank asks for a stop.
+	"ask": func(s *script) {
+		s.machines[s.ranks()[0]].Ask([]byte(s.word("data")))
+		s.carry(s.ranks()[0])
+	},
 	// corrupt rank=R data=TEXT: the rank unwinds.
 	"corrupt": func(s *script) { s.raise(s.ranks()[0], s.word("data"), true) },
 	// join rank=R: ranks that computed come to their next operation.

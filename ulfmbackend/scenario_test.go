@@ -159,6 +159,12 @@ var verbs = map[string]verb{
 	},
 	// revoke rank=R.
 	"revoke": func(s *script) { s.feedEach((*Machine).Revoke) },
+	// ask rank=R data=TEXT: ranks ask for a stop.
+	"ask": func(s *script) {
+		var data string
+		s.d.ScanArgs(s.t, "data", &data)
+		s.feedEach(func(m *Machine) { m.Ask([]byte(data)) })
+	},
 	// close rank=R: ranks close the communicator, and join what comes.
 	"close": func(s *script) {
 		s.each(func(r int) { s.attends[r] = true })

@@ -55,6 +55,8 @@ func (u *universe) feed(r int, f func(*Machine)) {
 		case o.Revoked != nil:
 			u.tell("%d: revoked by %d\n", r, o.Revoked.Rank)
 			p.revoked++
+		case o.Asked != nil:
+			u.tell("%d: asked to stop: %s\n", r, o.Asked)
 		case o.Died != nil:
 			u.tell("%d: %d has died\n", r, o.Died.Rank)
 			p.died = append(p.died, o.Died.Rank)
