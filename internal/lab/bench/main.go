@@ -73,7 +73,7 @@ func rows(p *programs) []row {
 		row{what: "product of a matrix and a vector, bandwidth", against: "triad of as many bytes", reach: 0.85, atLeast: true, measure: spmv},
 		row{what: "100,000 ranks: start, barrier, signal, barrier, end", measure: manyRanks},
 	)
-	all = append(append(append(all, timelineRows()...), neighborhoodRows()...), checkpointRows()...)
+	all = append(append(append(append(all, stopRows()...), timelineRows()...), neighborhoodRows()...), checkpointRows()...)
 	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p), waitCostRow(p))...)
 	return append(all, virtualRows()...)
 }
