@@ -2,6 +2,7 @@ package mpicx
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/rescue"
+	"github.com/mpicx/go-mpicx/internal/stop"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -241,3 +243,47 @@ func (c *Comm) knows() bool { return locked(&c.proc.mu, c.ledger.Knows) }
 
 // An operation is an operation of the program, behind a request or a collective.
 type operation interface{ cell() *waiting.Cell }
+
+// stopping is what a communicator knows of a stop. It is made for the first request.
+//
+// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, also
+// while it computes, it contributes the number of calls that have returned nil there; from then on
+// further calls wait for the decision. The ranks stop in the first call that none of them has made.
+// In that call all agree to return the error. So an error or a death comes before it at all ranks,
+// or at none. An error ends both, and they begin again in its epoch.
+type stopping struct {
+	request stop.Request
+
+	mu       sync.Mutex // protects the fields below
+	asked    bool       // the request, or another one, is on its way to all ranks of the communicator
+	epoch    transport.Epoch
+	decision *future.Future[stop.Tally] // of the epoch; nil: not begun
+	meeting  *future.Future[struct{}]   // of the epoch; nil: not begun
+}
+
+// stopAsked is the sign bit of Comm.stops.
+const stopAsked = math.MinInt64
+
+// hearStop notes a request on c and all communicators derived from it, and returns them.
+func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
+	family = c.family()
+	for _, d := range family {
+		if d.stopping.CompareAndSwap(nil, &stopping{request: *q}) {
+			d.stops.Or(stopAsked)
+		}
+	}
+	return family
+}
+
+// inheritStop notes a request on from, of which c is made.
+func (c *Comm) inheritStop(from *Comm) {
+	if s := from.stopping.Load(); s != nil {
+		c.hearStop(&s.request)
+	}
+}
+
+// stopCalls is the number of calls of Stopping in this epoch.
+func (c *Comm) stopCalls() int64 { return c.stops.Load() &^ stopAsked }
+
+// isStop says whether err is a StopError that all ranks of c get: the request holds for c.
+func (c *Comm) isStop(err error) bool { return c.stops.Load() < 0 && stopIn(err) != nil }

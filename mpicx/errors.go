@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -29,6 +30,9 @@ type PropagatedError struct {
 func (e *PropagatedError) Error() string {
 	return "mpicx: error propagated from " + list(e.Failures)
 }
+
+// Is says whether a failure is the registered error target: see RegisterError.
+func (e *PropagatedError) Is(target error) bool { return areSentinel(e.Failures, target) }
 
 // Format prints, for %+v, a line for each failure with its origin and time, and
 // at the rank that raised one its stack.
@@ -74,6 +78,9 @@ func (e *CommCorruptedError) Error() string {
 	}
 	return s
 }
+
+// Is says whether a failure is the registered error target: see RegisterError.
+func (e *CommCorruptedError) Is(target error) bool { return areSentinel(e.Failures, target) }
 
 // Format prints, for %+v, what [PropagatedError.Format] prints.
 func (e *CommCorruptedError) Format(s fmt.State, verb rune) {
@@ -207,6 +214,44 @@ func (h *hidden) As(target any) bool {
 		return false
 	}
 	return errors.As(h.err, target)
+}
+
+// A StopError says that somebody has asked for a stop. Stopping returns it, in the same call at all
+// ranks of the communicator. Each then saves its state, and returns the error from Try, Guard,
+// recovery.Run and Run: they return it as it is, wrapped or not, and tell no other rank. The
+// communicator keeps working.
+type StopError struct {
+	Rank   int       // who asked: the rank in the world; of several the lowest
+	Signal os.Signal // the signal that this rank got; nil: its program called Stop
+	Why    string    // the text of the error that Stop was given, at most 232 bytes of it
+
+	common       //nolint:unused // its method marks a waiting.Common error
+	printed bool // by this rank, in Exit
+}
+
+func (e *StopError) Error() string {
+	if e.Signal != nil {
+		return fmt.Sprintf("mpicx: stopped by a signal at rank %d: %v", e.Rank, e.Signal)
+	}
+	return fmt.Sprintf("mpicx: stopped by rank %d: %s", e.Rank, e.Why)
+}
+
+// stopIn returns the StopError that err is or wraps. An error that joins it with others is an error
+// of its own: the other ranks do not have those.
+func stopIn(err error) *StopError {
+	switch e := err.(type) {
+	case *StopError:
+		return e
+	case waiting.Common:
+		return nil
+	case interface{ Unwrap() error }:
+		return stopIn(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		if all := e.Unwrap(); len(all) == 1 {
+			return stopIn(all[0])
+		}
+	}
+	return nil
 }
 
 // A PanicError is what Run returns for a rank that panicked. Its peers have been told by then.

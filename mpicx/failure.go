@@ -1,13 +1,19 @@
 package mpicx
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -24,6 +30,8 @@ type Failure struct {
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
+	// Sentinels are the texts of the registered errors that errors.Is finds in it: see RegisterError.
+	Sentinels []string
 
 	// returnedIn is the number of this round if the rank has returned the error of the round
 	// before from a Try around the one that has dealt with it, else 0.
@@ -142,6 +150,7 @@ func newFailure(err error, skip int) Failure {
 	if errors.As(err, &coder) {
 		f.Code = coder.ErrorCode()
 	}
+	f.Sentinels = sentinelsIn(err)
 	return f
 }
 
@@ -182,13 +191,18 @@ func cut(s string, n int) string {
 }
 
 // encode returns f as a report's data: code, time in Unix nanoseconds, returnedIn, path and
-// origin, each after its length, and the message. The report has the rank.
+// origin, each after its length, the number of sentinels and each of them, and the message. The
+// report has the rank.
 func (f Failure) encode() []byte {
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
 	b = binary.AppendUvarint(b, f.returnedIn)
 	b = wire.AppendBytes(b, f.path)
 	b = wire.AppendBytes(b, cut(f.Origin, MaxMessage))
+	b = binary.AppendUvarint(b, uint64(len(f.Sentinels)))
+	for _, s := range f.Sentinels {
+		b = wire.AppendBytes(b, s)
+	}
 	return append(b, f.Message...)
 }
 
@@ -197,11 +211,16 @@ func (f Failure) encode() []byte {
 func decodeFailure(r errchan.Report) Failure {
 	d := wire.NewReader(r.Data)
 	code, at, returnedIn := d.Varint(), d.Varint(), d.Uvarint()
-	path, where, message := d.Text(), d.Text(), d.Rest()
+	path, where := d.Text(), d.Text()
+	var sentinels []string
+	for range d.Below(maxSentinels+1, "number of sentinels") {
+		sentinels = append(sentinels, d.Text())
+	}
+	message := d.Rest()
 	if d.End() == nil {
 		return Failure{
 			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), returnedIn: returnedIn, path: path,
-			Origin: where, Message: cut(message, MaxMessage),
+			Origin: where, Message: cut(message, MaxMessage), Sentinels: sentinels,
 		}
 	}
 	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}
@@ -222,4 +241,74 @@ func (m *meaning) expanded(e *ledger.Error) []Failure {
 	all := slices.Concat(before.Failures, slices.DeleteFunc(slices.Clone(m.failures), refersBack))
 	slices.SortStableFunc(all, func(a, b Failure) int { return a.Rank - b.Rank })
 	return all
+}
+
+// sentinels are the errors that errors.Is finds at every rank, in the order of their texts, which
+// differ. The slice is replaced, and not changed: whoever reads it may be called by errors.Is.
+// registering is held while it is replaced.
+var (
+	sentinels   atomic.Pointer[[]error]
+	registering sync.Mutex
+)
+
+func init() {
+	sentinels.Store(&[]error{io.EOF, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission, io.ErrUnexpectedEOF})
+}
+
+const (
+	maxSentinels = 8   // of one failure
+	maxSentinel  = 128 // bytes of a sentinel's text
+)
+
+// RegisterError has errors.Is find a sentinel in the error that all ranks get, such as a package's
+// ErrDiverged, and not only at the rank where it was raised. Call it at all ranks before Run,
+// typically in a var declaration or an init function. Ranks know a sentinel by its text. Those of
+// package io/fs, io.EOF and io.ErrUnexpectedEOF are registered.
+//
+// RegisterError panics if the sentinel is nil or can't be compared, if its text is longer than 128
+// bytes or that of another one, and for errors by which the library itself knows something:
+// those of package context and of mpicx.
+func RegisterError(sentinel error) {
+	text := ""
+	if sentinel != nil {
+		text = sentinel.Error()
+	}
+	registering.Lock()
+	defer registering.Unlock()
+	all := *sentinels.Load()
+	i, found := slices.BinarySearchFunc(all, text, func(e error, text string) int { return strings.Compare(e.Error(), text) })
+	switch {
+	case sentinel == nil, !reflect.TypeOf(sentinel).Comparable():
+		panic(fmt.Sprintf("mpicx: RegisterError: %#v, expected an error that can be compared", sentinel))
+	case len(text) > maxSentinel:
+		panic(fmt.Sprintf("mpicx: RegisterError: %q has %d bytes, expected %d at most", text, len(text), maxSentinel))
+	case isOurs(sentinel):
+		panic(fmt.Sprintf("mpicx: RegisterError: %q, expected an error of the program", text))
+	case found && all[i] != sentinel:
+		panic(fmt.Sprintf("mpicx: RegisterError: two errors have the text %q, expected different ones", text))
+	case !found:
+		all = slices.Insert(slices.Clone(all), i, sentinel)
+		sentinels.Store(&all)
+	}
+}
+
+// isOurs says whether the library looks for a sentinel itself.
+func isOurs(sentinel error) bool {
+	return sentinel == context.Canceled || sentinel == context.DeadlineExceeded || sentinel == errors.ErrUnsupported || strings.HasPrefix(sentinel.Error(), "mpicx: ")
+}
+
+// sentinelsIn returns the texts of those sentinels that errors.Is finds in err.
+func sentinelsIn(err error) (texts []string) {
+	for _, s := range *sentinels.Load() {
+		if len(texts) < maxSentinels && errors.Is(err, s) {
+			texts = append(texts, s.Error())
+		}
+	}
+	return texts
+}
+
+// areSentinel says whether one of the failures is target, which is registered.
+func areSentinel(failures []Failure, target error) bool {
+	known := reflect.TypeOf(target).Comparable() && slices.Contains(*sentinels.Load(), target)
+	return known && slices.ContainsFunc(failures, func(f Failure) bool { return slices.Contains(f.Sentinels, target.Error()) })
 }

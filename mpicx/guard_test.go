@@ -3,8 +3,11 @@ package mpicx_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -257,4 +260,37 @@ func TestGuardInsideATryThatHasAnError(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+var errDiverged, errOther = errors.New("the solver has diverged"), errors.New("another")
+
+func init() { mpicx.RegisterError(errDiverged) }
+
+// A registered error is found at every rank, in what Try and Guard return.
+func TestRegisteredErrors(t *testing.T) {
+	for _, sentinel := range []error{errDiverged, fs.ErrNotExist} {
+		runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+			raised := fmt.Errorf("in step 3: %w", sentinel)
+			err := world.Try(ctx, fails(world, 1, raised))
+			mpicx.Throw(first(failedAt(err, 1), expect(err, sentinel)))
+			if errors.Is(err, errOther) || errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%w is what it is not", err)
+			}
+			dup := dup(ctx, world)
+			_ = dup.Guard(ctx, fails(dup, 2, raised))
+			return expect(dup.Barrier().Wait(ctx), sentinel)
+		})
+	}
+	for name, bad := range map[string]error{
+		"two errors have the text":       errors.New(errDiverged.Error()),
+		"can be compared":                nil,
+		"expected an error of the progr": context.Canceled,
+		"expected 128 at most":           errors.New(strings.Repeat("x", 200)),
+	} {
+		func() {
+			defer func() { require.Contains(t, recover(), name) }()
+			mpicx.RegisterError(bad)
+		}()
+	}
+	mpicx.RegisterError(errDiverged) // once more is the same
 }

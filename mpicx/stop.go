@@ -3,9 +3,7 @@ package mpicx
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"sync"
@@ -21,44 +19,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
-
-// A StopError says that somebody has asked for a stop. Stopping returns it, in the same call at all
-// ranks of the communicator. Each then saves its state, and returns the error from Try, Guard,
-// recovery.Run and Run: they return it as it is, wrapped or not, and tell no other rank. The
-// communicator keeps working.
-type StopError struct {
-	Rank   int       // who asked: the rank in the world; of several the lowest
-	Signal os.Signal // the signal that this rank got; nil: its program called Stop
-	Why    string    // the text of the error that Stop was given, at most 232 bytes of it
-
-	common       //nolint:unused // its method marks a waiting.Common error
-	printed bool // by this rank, in Exit
-}
-
-func (e *StopError) Error() string {
-	if e.Signal != nil {
-		return fmt.Sprintf("mpicx: stopped by a signal at rank %d: %v", e.Rank, e.Signal)
-	}
-	return fmt.Sprintf("mpicx: stopped by rank %d: %s", e.Rank, e.Why)
-}
-
-// stopIn returns the StopError that err is or wraps. An error that joins it with others is an error
-// of its own: the other ranks do not have those.
-func stopIn(err error) *StopError {
-	switch e := err.(type) {
-	case *StopError:
-		return e
-	case waiting.Common:
-		return nil
-	case interface{ Unwrap() error }:
-		return stopIn(e.Unwrap())
-	case interface{ Unwrap() []error }:
-		if all := e.Unwrap(); len(all) == 1 {
-			return stopIn(all[0])
-		}
-	}
-	return nil
-}
 
 // onlyStop returns one of the errors of ranks if all are StopErrors, or nil.
 func onlyStop(errs map[int]error) (err error) {
@@ -131,26 +91,6 @@ func (w *stopWatch) ask() {
 	}
 }
 
-// stopping is what a communicator knows of a stop. It is made for the first request.
-//
-// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, also
-// while it computes, it contributes the number of calls that have returned nil there; from then on
-// further calls wait for the decision. The ranks stop in the first call that none of them has made.
-// In that call all agree to return the error. So an error or a death comes before it at all ranks,
-// or at none. An error ends both, and they begin again in its epoch.
-type stopping struct {
-	request stop.Request
-
-	mu       sync.Mutex // protects the fields below
-	asked    bool       // the request, or another one, is on its way to all ranks of the communicator
-	epoch    transport.Epoch
-	decision *future.Future[stop.Tally] // of the epoch; nil: not begun
-	meeting  *future.Future[struct{}]   // of the epoch; nil: not begun
-}
-
-// stopAsked is the sign bit of Comm.stops.
-const stopAsked = math.MinInt64
-
 // Stop asks for a stop of all ranks of c, for the reason why: at one of the next calls of
 // [Comm.Stopping], on c or on a communicator made from it, by now or later, all of them get a
 // [StopError]. Any rank may call Stop, at any time, and more than once. It is not collective and
@@ -177,24 +117,6 @@ func (c *Comm) askToStop(q *stop.Request) {
 		if d == c || d.stopCalls() > 0 {
 			d.sendStop()
 		}
-	}
-}
-
-// hearStop notes a request on c and all communicators derived from it, and returns them.
-func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
-	family = c.family()
-	for _, d := range family {
-		if d.stopping.CompareAndSwap(nil, &stopping{request: *q}) {
-			d.stops.Or(stopAsked)
-		}
-	}
-	return family
-}
-
-// inheritStop notes a request on from, of which c is made.
-func (c *Comm) inheritStop(from *Comm) {
-	if s := from.stopping.Load(); s != nil {
-		c.hearStop(&s.request)
 	}
 }
 
@@ -256,9 +178,6 @@ func (c *Comm) Stopping(ctx context.Context) error {
 	}
 	return err
 }
-
-// stopCalls is the number of calls of Stopping in this epoch.
-func (c *Comm) stopCalls() int64 { return c.stops.Load() &^ stopAsked }
 
 // stopHere ends a call of Stopping, given its number, after a request.
 func (c *Comm) stopHere(ctx context.Context, call int64) error {
@@ -337,6 +256,3 @@ func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
 }
 
 var stoppingCall = call{Kind: signature.Stopping}.Word()
-
-// isStop says whether err is a StopError that all ranks of c get: the request holds for c.
-func (c *Comm) isStop(err error) bool { return c.stops.Load() < 0 && stopIn(err) != nil }
