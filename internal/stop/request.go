@@ -17,8 +17,8 @@ type Request struct {
 const MaxWhy = 232
 
 // A Tally is what the ranks combine in order to stop in the same call: how many calls a rank has
-// made, and why they stop. Tallies that are combined have the greatest number, and the Request of the
-// lowest rank.
+// made, and why they stop. Tallies that are combined have the greatest number, and the Request of
+// the lowest rank.
 type Tally struct {
 	Calls   uint64
 	Request Request
