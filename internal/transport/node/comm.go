@@ -229,6 +229,10 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		liveness = e.livenessOf(context)
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
+	if c.context == world || name == transport.FirstName() {
+		// All before is of earlier programs. A call 0 in the record says that this one has made none.
+		e.record.Add(uint64(context), 0, 0, 0)
+	}
 	e.unlock()
 	return made, nil
 }
