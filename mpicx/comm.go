@@ -13,7 +13,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
-	"github.com/mpicx/go-mpicx/internal/rescue"
+	"github.com/mpicx/go-mpicx/internal/replace"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -112,13 +112,13 @@ type lineage struct {
 	start func(rank int)
 	// rescuers carries the messages of rescue. It is nil if pool is.
 	rescuers transport.Messenger
-	replaces rescue.Order // of the calls of Replace
+	replaces replace.Order // of the calls of Replace
 
 	mu       sync.Mutex // protects the following fields
-	rescue   *rescue.Machine
-	decided  func(*rescue.Fate) // ends the wait of a rank that waits for its fate
-	newest   *Comm              // the world, or the last communicator that Replace made; nil: none yet
-	registry *registry          // nil: the rank has not called CreateIntercomm
+	rescue   *replace.Machine
+	decided  func(*replace.Fate) // ends the wait of a rank that waits for its fate
+	newest   *Comm               // the world, or the last communicator that Replace made; nil: none yet
+	registry *registry           // nil: the rank has not called CreateIntercomm
 }
 
 // upTo returns 0 to n-1.

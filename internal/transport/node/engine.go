@@ -12,12 +12,12 @@ import (
 // except for the fields that say otherwise and those that do not change after Begin. All calls of
 // the fabric are made with mu held.
 type engine struct {
-	// No function of the program is called while mu is held: see teller.
+	// No function of the program is called while mu is held: see callbacks.
 	fabric Fabric
 	mu     sync.Mutex
 	place
 	mover
-	teller
+	callbacks
 	node
 	comms map[contextID]*comm // those that this rank has made and not closed
 	// latest is the communicator of the last message, which is probably that of the next one too.
@@ -218,10 +218,10 @@ func (e *engine) fail(err error) {
 	clear(e.coming)
 }
 
-// tellFailure adds the call of OnFailure's function to the news.
+// tellFailure adds the call of OnFailure's function to the callbacks.
 func (c *comm) tellFailure() {
 	if told, err := c.onFailure, c.e.err; told != nil {
-		c.e.news = append(c.e.news, news{call: func() { told(err) }})
+		c.e.due = append(c.e.due, callback{call: func() { told(err) }})
 	}
 }
 

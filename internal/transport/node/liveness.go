@@ -125,7 +125,7 @@ func (e *engine) died(process int) {
 
 // noteDeath notes the death of a process, for one program. It tells the listeners first, and then
 // ends the requests that need the dead process. So no program gets an error because of a death of
-// which its error channel has not been told. News keeps this order.
+// which its error channel has not been told. Callbacks keep this order.
 func (e *engine) noteDeath(l *liveness, process int) {
 	if l.dead[process] {
 		return
@@ -137,7 +137,7 @@ func (e *engine) noteDeath(l *liveness, process int) {
 	}
 	for _, c := range e.comms {
 		if rank := c.rankIn(process); c.liveness == l && rank >= 0 && c.listener != nil {
-			e.news = append(e.news, news{to: c.listener, from: rank, died: true})
+			e.due = append(e.due, callback{to: c.listener, from: rank, died: true})
 		}
 	}
 	for _, c := range e.comms {

@@ -122,7 +122,7 @@ func (c *comm) Mrecv(r *transport.Request) {
 	}
 }
 
-// TryRecv takes the message, if it has come, without news.
+// TryRecv takes the message, if it has come, without a callback.
 func (c *comm) TryRecv(r *transport.Request) (received bool) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -191,7 +191,7 @@ func (c *comm) direct(r *transport.Request) bool {
 	return true
 }
 
-// begin begins a receive or a probe. The end of one that has ended at once is news like any other.
+// begin begins a receive or a probe. The end of one that has ended at once has a callback, too.
 func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -230,7 +230,7 @@ func (c *comm) lookFor(r *transport.Request) {
 }
 
 // Start begins the requests of a step of an algorithm. It returns how many of them have ended at
-// once; these are not in the news.
+// once; these have no callbacks.
 func (c *comm) Start(rs []transport.Request) (ended int) {
 	c.e.lock()
 	defer c.e.unlock()
