@@ -230,7 +230,7 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
 	if c.context == world || name == transport.FirstName() {
-		// All before is of earlier programs. A call 0 in the record says that this one has made none.
+		// What is recorded before is of earlier programs. This one has made no call but "call 0".
 		e.record.Add(uint64(context), 0, 0, 0)
 	}
 	e.unlock()

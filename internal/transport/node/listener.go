@@ -11,8 +11,8 @@ import (
 
 // Listen makes l the listener. It gets the messages that have come already, and then those that
 // come later. The lock is held from the assignment to the look at the dead. So of each death the
-// listener is told, here or by noteDeath. Deaths come before messages, but all by callbacks: nothing
-// is told with mu held, since the listener has locks of its own, and may call Poke.
+// listener is told, here or by noteDeath. Deaths come before messages, all by callbacks: nothing is
+// told with mu held, since the listener has locks of its own, and may call Poke.
 func (c *comm) Listen(l transport.Listener) {
 	c.e.lock()
 	c.listener = l
