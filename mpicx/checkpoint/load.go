@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -78,7 +79,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	all, err := meet(ctx, s, "Load", func() offer {
+	defer hook.Catch(&err)
+	all := meet(ctx, s, "Load", func() offer {
 		me := offer{Request: r, Version: -1, Loads: s.loads}
 		if s.base != nil {
 			me.Version, me.Parts = s.base.Key.Version, s.base.parts()
@@ -88,9 +90,6 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		}
 		return me
 	})
-	if err != nil {
-		return got, err
-	}
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)

@@ -108,11 +108,9 @@ func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	return f.Wait(ctx)
 }
 
-// assemble is a meeting of Open or Rejoin. It throws its error.
+// assemble is a meeting of Open or Rejoin.
 func assemble[T any](ctx context.Context, s *Store, v T) []T {
-	all, err := meet(ctx, s, "Open", func() T { return v })
-	mpicx.Throw(err)
-	return all
+	return meet(ctx, s, "Open", func() T { return v })
 }
 
 // introduce determines the groups. A rank whose directory is bad comes to the meeting, too, and

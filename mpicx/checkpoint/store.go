@@ -176,17 +176,14 @@ func gather[T any](op hook.Background, v T) ([]T, error) {
 	return all, nil
 }
 
-// meet gathers what contribution returns when what the store has begun before has ended.
-func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) ([]T, error) {
-	var all []T
-	err := s.background(ctx, name, func(op hook.Background) (err error) {
+// meet gathers what contribution returns when what the store has begun before has ended. It throws
+// its error, perhaps the end of ctx: then the exchange goes on.
+func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) (all []T) {
+	mpicx.Throw(s.background(ctx, name, func(op hook.Background) (err error) {
 		all, err = gather(op, contribution())
 		return err
-	})
-	if err != nil { // perhaps the end of ctx, and the exchange goes on
-		return nil, err
-	}
-	return all, nil
+	}))
+	return all
 }
 
 // learn takes over what other ranks know. The next stamp is then the same at all. The maximum is

@@ -61,11 +61,6 @@ type rendezvous struct {
 	cookie *cookie // shows receivers that they read this process's memory
 }
 
-func newRendezvous() rendezvous {
-	return rendezvous{offers: make(map[uint64]*transfer), transfers: make(map[uint64]*transfer),
-		tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: newCookie()}
-}
-
 // offer offers a process the message with header h and the bytes of t.
 func (e *engine) offer(to int, h *header, t *transfer) {
 	t.peer = to

@@ -53,11 +53,7 @@ func (c *comm) send(r *transport.Request) {
 	// is no other call to compare it with.
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	// An epoch that has ended comes before a death: the request belongs to the error that ended it.
-	err := c.barred(r)
-	if err == nil {
-		err = c.DeathFor(r)
-	}
-	if err != nil {
+	if err := cmp.Or(c.barred(r), c.DeathFor(r)); err != nil {
 		e.end(r, err)
 		return
 	}
