@@ -115,12 +115,11 @@ func (e *engine) callAll() {
 	e.mu.Unlock()
 }
 
-// end ends r, with an error or nil, and adds a callback. If r is Beginning, whoever begins it
-// is told instead. The caller leaves r alone afterwards: a Light request may be in use again. An
-// Mprobe keeps the message as its Where.
-//
-// With an error even a Light request has a callback, because its Completed may then do more than
-// note the end: it may report the error, which takes other locks.
+// end ends r, with an error or nil, and adds a callback. If r is Beginning, whoever begins it is
+// told instead. The caller leaves r alone afterwards: a Light request may be in use again. An
+// Mprobe keeps the message as its Where. With an error even a Light request has a callback, because
+// its Completed may then do more than note the end: it may report the error, which takes other
+// locks.
 func (e *engine) end(r *transport.Request, err error) {
 	if r.Err = err; err != nil || r.Kind != transport.Mprobing {
 		r.Where = nil

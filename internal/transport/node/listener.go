@@ -94,10 +94,8 @@ func (c *comm) Poke() {
 	}
 }
 
-// tell sends a message of the listener to the listener of another rank.
-//
-// It has no lead. The error channel sends few messages (P6), and must not wait for a rank that
-// computes.
+// tell sends a message of the listener to the listener of another rank. It has no lead. The error
+// channel sends few messages (P6), and must not wait for a rank that computes.
 func (c *comm) tell(to int, payload []byte) {
 	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
 	if len(payload) <= c.e.eager(c.process(to)) {

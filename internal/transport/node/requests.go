@@ -136,11 +136,9 @@ func (c *comm) TryRecv(r *transport.Request) (received bool) {
 
 // direct receives the next packet of r's peer, if that is the message that r matches and nothing
 // else waits on either side. It leaves messages of another signature to the queues, which compare
-// calls.
-//
-// It saves the queues and their bookkeeping, which take longer than to copy a short message. It
-// must not do anything else than take would do, so whatever needs more than a copy is left to ends:
-// a posted request or a waiting message, either of which may be the older one that has to be
+// calls. It saves the queues and their bookkeeping, which take longer than to copy a short message.
+// It must not do anything else than take would do, so whatever needs more than a copy is left to
+// ends: a posted request or a waiting message, either of which may be the older one that has to be
 // matched first (F5); any source, where the next message may come from any ring; memory that has to
 // be allocated; deaths; and a heart, which has to hear of each packet.
 func (c *comm) direct(r *transport.Request) bool {
@@ -197,7 +195,6 @@ func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 }
 
 // ends begins a receive or a probe, and says whether it has ended already. Its Done is not called.
-//
 // Beginning makes end set Ended, and nobody is told. So r remains the caller's, and may be read
 // here after it has ended. Otherwise a Light request might be in use again by then.
 func (c *comm) ends(r *transport.Request, kind transport.Kind) bool {
