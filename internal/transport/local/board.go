@@ -63,9 +63,10 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	r.Kind, r.Where, r.Err, r.Tag = transport.Joining, nil, nil, transport.CollectiveTag(number)
 	b := &s.comm.board
 	b.Lock()
-	// A rank that leaves an epoch first changes Live and then takes its requests off the board, with
-	// this lock. So r is found there, or finds here that its epoch is over. It is the same with a
-	// death: Lose, then Blind, then take. So DeathFor finds the death that has made the board blind.
+	// A rank that leaves an epoch first changes Live and then takes its requests off the board,
+	// with this lock. So r is found there, or finds here that its epoch is over. It is the same
+	// with a death: Lose, then Blind, then take. So DeathFor finds the death that has made the
+	// board blind.
 	if b.IsBlind() || e != s.Live() {
 		b.Unlock()
 		s.mu.Lock()
