@@ -177,7 +177,7 @@ func gather[T any](op hook.Background, v T) ([]T, error) {
 }
 
 // meet gathers what contribution returns when what the store has begun before has ended. It throws
-// its error, perhaps the end of ctx: then the exchange goes on.
+// its error, perhaps the end of ctx: then the exchange is carried out all the same.
 func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) (all []T) {
 	mpicx.Throw(s.background(ctx, name, func(op hook.Background) (err error) {
 		all, err = gather(op, contribution())
