@@ -14,7 +14,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
-	"github.com/mpicx/go-mpicx/internal/rescue"
+	"github.com/mpicx/go-mpicx/internal/replace"
 	"github.com/mpicx/go-mpicx/internal/stop"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
@@ -119,13 +119,13 @@ type lineage struct {
 	start func(rank int)
 	// rescuers carries the messages of rescue. It is nil if pool is.
 	rescuers transport.Messenger
-	replaces rescue.Order // of the calls of Replace
+	replaces replace.Order // of the calls of Replace
 
 	mu       sync.Mutex // protects the following fields
-	rescue   *rescue.Machine
-	decided  func(*rescue.Fate) // ends the wait of a rank that waits for its fate
-	newest   *Comm              // the world, or the last communicator that Replace made; nil: none yet
-	registry *registry          // nil: the rank has not called CreateIntercomm
+	rescue   *replace.Machine
+	decided  func(*replace.Fate) // ends the wait of a rank that waits for its fate
+	newest   *Comm               // the world, or the last communicator that Replace made; nil: none yet
+	registry *registry           // nil: the rank has not called CreateIntercomm
 }
 
 // upTo returns 0 to n-1.
@@ -246,8 +246,8 @@ type operation interface{ cell() *waiting.Cell }
 
 // stopping is what a communicator knows of a stop. It is made for the first request.
 //
-// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, also
-// while it computes, it contributes the number of calls that have returned nil there; from then on
+// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, even
+// while it computes, it contributes the number of calls that have returned nil there. From then on
 // further calls wait for the decision. The ranks stop in the first call that none of them has made.
 // In that call all agree to return the error. So an error or a death comes before it at all ranks,
 // or at none. An error ends both, and they begin again in its epoch.

@@ -69,18 +69,10 @@ type combiner = func(a, b int) int
 
 // reductions are operations that call one.
 var reductions = map[string]func(c *mpicx.Comm, op combiner) future.Waiter{
-	"AllreduceFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
-		return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op)
-	},
-	"ReduceFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
-		return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0)
-	},
-	"ScanFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
-		return mpicx.ScanFunc(c, []int{1}, []int{0}, op)
-	},
-	"ExscanFunc": func(c *mpicx.Comm, op combiner) future.Waiter {
-		return mpicx.ExscanFunc(c, []int{1}, []int{0}, op)
-	},
+	"AllreduceFunc":  func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.AllreduceFunc(c, []int{1}, []int{0}, op) },
+	"ReduceFunc":     func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ReduceFunc(c, []int{1}, []int{0}, op, 0) },
+	"ScanFunc":       func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ScanFunc(c, []int{1}, []int{0}, op) },
+	"ExscanFunc":     func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ExscanFunc(c, []int{1}, []int{0}, op) },
 	"AllreduceValue": func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.AllreduceValue(c, 1, op) },
 	"ReduceValue":    func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ReduceValue(c, 1, op, 0) },
 	"ScanValue":      func(c *mpicx.Comm, op combiner) future.Waiter { return mpicx.ScanValue(c, 1, op) },

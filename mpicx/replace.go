@@ -8,7 +8,7 @@ import (
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/observe"
-	"github.com/mpicx/go-mpicx/internal/rescue"
+	"github.com/mpicx/go-mpicx/internal/replace"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -73,7 +73,7 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	switch {
 	case err != nil:
 	// The rescues are invited before this rank makes its side, and even if it can't make one: every
-	// member that has the decision invites them, so no death can prevent it (package rescue).
+	// member that has the decision invites them, so no death can prevent it (package replace).
 	case l.pool != nil:
 		l.adopt(next)
 		made, err = l.join(next)
@@ -102,11 +102,11 @@ func newLineage(root *Comm, j *job) *lineage {
 	if j.workers != nil {
 		workers = len(j.workers)
 	}
-	return &lineage{workers: j.workers, start: j.start, rescue: rescue.New(root.rank, root.size, workers)}
+	return &lineage{workers: j.workers, start: j.start, rescue: replace.New(root.rank, root.size, workers)}
 }
 
 // membership returns the membership of the newest communicator.
-func (l *lineage) membership() *rescue.Membership { return locked(&l.mu, l.rescue.Newest) }
+func (l *lineage) membership() *replace.Membership { return locked(&l.mu, l.rescue.Newest) }
 
 // last returns the newest communicator.
 func (l *lineage) last() *Comm { return locked(&l.mu, func() *Comm { return l.newest }) }
@@ -122,12 +122,12 @@ func (l *lineage) succeed(c *Comm) {
 
 // successor returns the membership of the communicator that replaces c according to the decision of
 // c's members. It is the same at all ranks.
-func (l *lineage) successor(c *Comm, d *errchan.Decision) (*rescue.Membership, error) {
+func (l *lineage) successor(c *Comm, d *errchan.Decision) (*replace.Membership, error) {
 	if c.number != l.membership().Number {
 		return nil, notReplaceable(c)
 	}
 	type result struct {
-		next *rescue.Membership
+		next *replace.Membership
 		err  error
 	}
 	s := d.Meaning(func(d *errchan.Decision) any {
@@ -143,20 +143,20 @@ func (l *lineage) successor(c *Comm, d *errchan.Decision) (*rescue.Membership, e
 }
 
 // adopt makes next the newest membership, and has its fresh ranks started and its rescues invited.
-func (l *lineage) adopt(next *rescue.Membership) {
+func (l *lineage) adopt(next *replace.Membership) {
 	if l.start != nil {
 		for _, r := range next.Rescues() {
 			l.start(r)
 		}
 	}
-	l.feed(func(m *rescue.Machine) *rescue.Fate {
+	l.feed(func(m *replace.Machine) *replace.Fate {
 		m.Adopt(next)
 		return nil
 	})
 }
 
 // join makes the communicator of a membership from the pool.
-func (l *lineage) join(m *rescue.Membership) (*Comm, error) {
+func (l *lineage) join(m *replace.Membership) (*Comm, error) {
 	name := transport.ReplaceName(l.pool.t.Epoch(), uint64(m.Number), m.Digest())
 	made, err := l.pool.deriveUnder(l.pool, name, true, m.Members, m.Members, m.Name())
 	if made != nil {
@@ -198,8 +198,8 @@ func (l *lineage) park() (*Comm, error) {
 	defer l.pool.waits("Parked")()
 	f, promise := future.New[*Comm]()
 	waiting.Of(promise.Future()).Keep(l.pool.keeper)
-	l.feed(func(m *rescue.Machine) *rescue.Fate {
-		l.decided = func(f *rescue.Fate) { promise.Complete(l.meet(f)) }
+	l.feed(func(m *replace.Machine) *replace.Fate {
+		l.decided = func(f *replace.Fate) { promise.Complete(l.meet(f)) }
 		return m.Wait()
 	})
 	<-f.Done() // Get would keep a core busy if ranks are processes
@@ -213,11 +213,11 @@ func (l *lineage) park() (*Comm, error) {
 // meet returns what park returns, according to this rank's fate. If ranks are goroutines, it is no
 // error that all others have died, because Run does not report ranks that die there: a test has
 // planned their deaths.
-func (l *lineage) meet(f *rescue.Fate) (*Comm, error) {
+func (l *lineage) meet(f *replace.Fate) (*Comm, error) {
 	switch {
 	case f.Membership != nil:
 		return l.join(f.Membership)
-	case f.Err != rescue.ErrAlone:
+	case f.Err != replace.ErrAlone:
 		return nil, mpiError("Run", f.Err)
 	case l.pool.proc.driver == nil:
 		return nil, nil
@@ -236,7 +236,7 @@ func (l *lineage) listen() (err error) {
 // feed gives the rank's machine an input, and carries out what follows. It does so without mu:
 // decided makes a communicator, which feeds the machine again if the transport has failed, and Poke
 // may call Next, which locks mu.
-func (l *lineage) feed(input func(*rescue.Machine) *rescue.Fate) {
+func (l *lineage) feed(input func(*replace.Machine) *replace.Fate) {
 	l.mu.Lock()
 	fate := input(l.rescue)
 	decided := l.decided
@@ -251,7 +251,7 @@ func (l *lineage) feed(input func(*rescue.Machine) *rescue.Fate) {
 
 // giveUp notes that this rank can't take a place any more.
 func (l *lineage) giveUp(err error) {
-	l.feed(func(m *rescue.Machine) *rescue.Fate { return m.Fail(err) })
+	l.feed(func(m *replace.Machine) *replace.Fate { return m.Fail(err) })
 }
 
 // rescuer is the listener of a rank's machine.
@@ -261,7 +261,7 @@ var _ transport.Listener = (*rescuer)(nil)
 
 // Take receives a message.
 func (l *rescuer) Take(from int, payload []byte) {
-	(*lineage)(l).feed(func(m *rescue.Machine) *rescue.Fate { return m.Receive(from, payload) })
+	(*lineage)(l).feed(func(m *replace.Machine) *replace.Fate { return m.Receive(from, payload) })
 }
 
 // Next returns the next message.
@@ -278,7 +278,7 @@ func (l *rescuer) Died(rank int) {
 		(*lineage)(l).giveUp(transport.ErrDied)
 		return
 	}
-	(*lineage)(l).feed(func(m *rescue.Machine) *rescue.Fate { return m.Died(rank) })
+	(*lineage)(l).feed(func(m *replace.Machine) *replace.Fate { return m.Died(rank) })
 }
 
 // Purpose names the purpose of the messages.

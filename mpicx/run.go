@@ -12,7 +12,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/observe"
-	"github.com/mpicx/go-mpicx/internal/rescue"
+	"github.com/mpicx/go-mpicx/internal/replace"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
 )
@@ -300,7 +300,7 @@ func (c *Comm) end(failed bool) {
 		}
 	}
 	// Parked ranks that wait for an invitation of this rank learn that none will come.
-	c.lineage.feed(func(m *rescue.Machine) *rescue.Fate {
+	c.lineage.feed(func(m *replace.Machine) *replace.Fate {
 		m.Leave()
 		return nil
 	})

@@ -135,9 +135,7 @@ var verbs = map[string]verb{
 		})
 	},
 	// compute rank=R: ranks are inside no operation from now on.
-	"compute": func(s *script) {
-		s.each(func(r int) { s.attends[r], s.programs[r].prompt = false, false })
-	},
+	"compute": func(s *script) { s.each(func(r int) { s.attends[r], s.programs[r].prompt = false, false }) },
 	// agree rank=R [flag=N] [create]: ranks call Agree, or Dup.
 	"agree": func(s *script) {
 		k := Repairs

@@ -117,7 +117,7 @@ func (b *Board) place(e transport.Epoch, number int) *place {
 			b.places = append(b.places, b.idle[n-1])
 			b.idle = b.idle[:n-1]
 		} else {
-			b.places = append(b.places, &place{made: make([]saying, 0, b.size)})
+			b.places = append(b.places, &place{})
 		}
 	}
 	return b.places[b.head+number-b.first]

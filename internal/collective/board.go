@@ -34,11 +34,12 @@ func (a *Call) onBoard(op operation) {
 }
 
 // Call makes the collective call that x.Signature describes, and begins the operation, on the board
-// or by messages. Like Begin it does not call done if the operation ends at once.
+// or by messages. If the operation ends at once, it does not call done, but returns the error.
 func (x *Exchange) Call(comm transport.Comm, epoch transport.Epoch, a Algorithm, done Ender) (ended bool, err error) {
 	call, ok := a.(*Call)
 	if !ok || call.meeting.Carrier == nil {
-		return x.Begin(comm, epoch, transport.CollectiveTag(comm.Call(epoch, x.Signature)), a, done)
+		x.open(comm, epoch, transport.CollectiveTag(comm.Call(epoch, x.Signature)), a, done)
+		return x.run()
 	}
 	x.open(comm, epoch, 0, a, done)
 	x.step, x.more = 1, false

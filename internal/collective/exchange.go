@@ -77,16 +77,10 @@ func (e *LengthError) Error() string {
 // negative, the same at all ranks, and used by no other operation of the epoch. Comm is of a type
 // that can be compared, such as a pointer.
 func (x *Exchange) Start(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) {
-	if ended, err := x.Begin(comm, epoch, tag, a, done); ended {
+	x.open(comm, epoch, tag, a, done)
+	if ended, err := x.run(); ended {
 		done.Ended(err)
 	}
-}
-
-// Begin is Start for a caller that handles an operation which ends at once: Begin then returns the
-// error, and does not call done.
-func (x *Exchange) Begin(comm transport.Comm, epoch transport.Epoch, tag int, a Algorithm, done Ender) (ended bool, err error) {
-	x.open(comm, epoch, tag, a, done)
-	return x.run()
 }
 
 // open prepares x for an operation.

@@ -21,12 +21,11 @@ const before = 2
 // lines for the calls before it. The ranks differ if they have made different calls, or some have
 // not made one that others have. Calls returns nil if they do not differ.
 //
-// It reads the records several times, because there may be very many ranks. A call that is made
-// meanwhile may be shown or not.
+// It reads the records several times, because there may be very many ranks, which may make calls
+// meanwhile. So they differ only if they differ in the same call when all has been read.
 func Calls(ranks []int, comm uint64, epoch uint32, name string, read Reader) (lines []string) {
 	c := comparison{ranks: ranks, comm: comm, epoch: epoch, read: read}
-	for range c.all() { // c.epoch is the newest one after this
-	}
+	c.epoch = c.newest()
 	first := c.first()
 	if c.epoch > 0 {
 		name = fmt.Sprintf("%s, epoch %d", name, c.epoch)
@@ -39,6 +38,9 @@ func Calls(ranks []int, comm uint64, epoch uint32, name string, read Reader) (li
 		if text := c.describe(number); text != "" {
 			lines = append(lines, fmt.Sprintf("%scall %d of %s: %s", mark, number, name, text))
 		}
+	}
+	if first != c.first() {
+		return nil
 	}
 	return lines
 }
@@ -64,8 +66,22 @@ func (p *past) last() int {
 	return p.calls[len(p.calls)-1].Number
 }
 
-// all yields the past of each rank in the newest epoch that was read so far. A past is valid until
-// the next one.
+// newest returns the newest epoch of the communicator in any record, or c.epoch.
+func (c *comparison) newest() (epoch uint32) {
+	var calls []record.Call
+	epoch = c.epoch
+	for _, rank := range c.ranks {
+		calls, _ = c.read(rank, calls[:0])
+		for _, call := range calls {
+			if call.IsOn(c.comm) {
+				epoch = max(epoch, call.Epoch)
+			}
+		}
+	}
+	return epoch
+}
+
+// all yields the past of each rank. A past is valid until the next one.
 func (c *comparison) all() iter.Seq2[int, past] {
 	return func(yield func(rank int, p past) bool) {
 		var calls []record.Call
@@ -87,10 +103,8 @@ func (c *comparison) past(calls []record.Call, complete bool) past {
 			continue
 		}
 		known = true
-		c.epoch = max(c.epoch, call.Epoch)
 		if call.Epoch == c.epoch {
-			// What is not in order is from an earlier run in the same process, or garbage.
-			if n := len(mine); n > 0 && (mine[n-1].Epoch != call.Epoch || mine[n-1].Number >= call.Number) {
+			if n := len(mine); n > 0 && mine[n-1].Number >= call.Number { // garbage
 				mine = mine[:0]
 			}
 			mine = append(mine, call)

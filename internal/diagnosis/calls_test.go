@@ -53,6 +53,31 @@ call 98 of one: Barrier at ranks 0-2
 	require.Len(t, last, record.Kept)
 }
 
+// Ranks that make calls while their records are read differ only in what they have not made after all.
+// What was before a program began, with a call 0, counts for nothing.
+func TestCallsThatAreMadeMeanwhile(t *testing.T) {
+	barrier, bcast := signature.Call{Kind: signature.Barrier}.Word(), signature.Call{Kind: signature.Bcast}.Word()
+	for epoch, want := range []string{"", "● call 1 of one: Barrier at rank 0 | none at rank 1"} {
+		for late := 2; late <= 4; late++ { // passes
+			both, reads := make([]record.Record, 2), 0
+			for r := range both {
+				for range record.Kept {
+					both[r].Add(other, 0, 1, bcast)
+				}
+				both[r].Add(one, 0, 0, 0)
+			}
+			both[0].Add(one, 0, 1, barrier)
+			lines := diagnosis.Calls([]int{0, 1}, one, 0, "one", func(rank int, to []record.Call) ([]record.Call, bool) {
+				if reads += rank; rank == 1 && reads == late {
+					both[1].Add(one, uint32(epoch), 1, []signature.Word{barrier, bcast}[epoch])
+				}
+				return both[rank].Append(to)
+			})
+			require.Equal(t, want, strings.Join(lines, "\n"), late)
+		}
+	}
+}
+
 func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), record.Size)
 }

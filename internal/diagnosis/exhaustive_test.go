@@ -220,8 +220,6 @@ func TestOnePrints(t *testing.T) {
 			n := newNetwork(3)
 			n.ask = ask
 			return n
-		}, func(n *network) {
-			require.Len(t, n.printed, 1, "%v, after\n%s", ask, strings.Join(n.history, "\n"))
-		})
+		}, func(n *network) { require.Len(t, n.printed, 1, "%v, after\n%s", ask, strings.Join(n.history, "\n")) })
 	}
 }

@@ -16,6 +16,7 @@ type Side struct {
 
 	// Ranks may be many and questions are few, so all that these need is made for the first.
 	mu      sync.Mutex    // protects the fields below
+	dead    []int         // before machine was made
 	asking  chan struct{} // holds a value while a goroutine asks
 	machine *Machine
 	heard   map[Why]heard
@@ -44,6 +45,9 @@ func NewSide(m transport.Messenger, of Rank) *Side { return &Side{Messenger: m, 
 func (s *Side) begin() {
 	if s.machine == nil {
 		s.asking, s.machine, s.heard = make(chan struct{}, 1), NewMachine(s.Rank(), s.Size()), make(map[Why]heard)
+		for _, rank := range s.dead {
+			s.machine.Died(rank)
+		}
 	}
 }
 
@@ -162,7 +166,15 @@ func (s *Side) Take(from int, payload []byte) {
 // Died notes a death.
 func (s *Side) Died(rank int) {
 	s.channel.Died(rank)
-	s.do(func() { s.machine.Died(rank) })
+	s.mu.Lock()
+	asked := s.machine != nil
+	if !asked {
+		s.dead = append(s.dead, rank)
+	}
+	s.mu.Unlock()
+	if asked {
+		s.do(func() { s.machine.Died(rank) })
+	}
 }
 
 // do feeds the machine, wakes goroutines that wait for answers, and sends the outputs.

@@ -128,13 +128,9 @@ func after(e *Error) string {
 // says otherwise. The name of the communicator that a command is about comes first.
 var verbs = map[string]func(s *script){
 	// world: a new rank, that has the communicator "world".
-	"world": func(s *script) {
-		s.make("world", nil, nil, nil)
-	},
+	"world": func(s *script) { s.make("world", nil, nil, nil) },
 	// begin NAME: a Dup or the like of it begins, to be made with late.
-	"begin": func(s *script) {
-		s.begun = s.on().epoch
-	},
+	"begin": func(s *script) { s.begun = s.on().epoch },
 	// make NAME [from=NAME] [under=NAME] [members=(R, …)] [late] [agreed]: a communicator
 	// made from one, the world by default, whose errors or under's are its own, of those
 	// ranks of the world. Late: it was begun when begin said. Agreed: all make it.
@@ -265,9 +261,7 @@ var verbs = map[string]func(s *script){
 		s.printf("%s%s\n", [...]string{Return: "return", Signal: "signal", Await: "await"}[next], after(e))
 	},
 	// over SCOPE: what is it over with?
-	"over": func(s *script) {
-		s.printf("%s\n", cmp.Or(strings.TrimSpace(after(s.scopes[s.name()].Over())), "none"))
-	},
+	"over": func(s *script) { s.printf("%s\n", cmp.Or(strings.TrimSpace(after(s.scopes[s.name()].Over())), "none")) },
 	// failure SCOPE: which error has ended its context? The program is told.
 	"failure": func(s *script) {
 		scope := s.scopes[s.name()]
@@ -288,9 +282,7 @@ var verbs = map[string]func(s *script){
 	// end SCOPE: it returns.
 	"end": func(s *script) { s.scopes[s.name()].Close() },
 	// ask VOTE on=NAME: this rank has begun the barrier at the end of a TryAll.
-	"ask": func(s *script) {
-		s.votes[s.name()] = s.commNamed(s.word("on", "world")).Ask(s.name())
-	},
+	"ask": func(s *script) { s.votes[s.name()] = s.commNamed(s.word("on", "world")).Ask(s.name()) },
 	// confirm VOTE: it is through the barrier, and says yes.
 	"confirm": func(s *script) {
 		if !s.votes[s.name()].Confirm() {

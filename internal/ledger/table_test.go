@@ -99,9 +99,7 @@ var tableEvents = []struct {
 	}},
 	{"The driver, which has carried out `Complete` and `Advance`", []event{
 		{"`Settled`", func(s *subject) { s.child.Settled() }, func(s *subject) bool { return s.child.settling != nil }, false},
-		{"`Moved`", func(s *subject) { s.child.Moved() }, func(s *subject) bool {
-			return s.child.moving > 0 && s.child.settling == nil
-		}, false},
+		{"`Moved`", func(s *subject) { s.child.Moved() }, func(s *subject) bool { return s.child.moving > 0 && s.child.settling == nil }, false},
 	}},
 	{"The parent", []event{
 		{"noticed", func(s *subject) { s.world.Noticed(0, 1, false) }, func(s *subject) bool { return !s.world.open }, false},

@@ -100,7 +100,7 @@ func appendFrom(shown *uint64, slots []uint64, to []Call) (all []Call, complete 
 type Call struct {
 	Comm   uint64 // identifies the communicator, by its upper 40 bits
 	Epoch  uint32 // how many errors there were before, in 24 bits
-	Number int    // of the call, in the epoch
+	Number int    // of the call, in the epoch; 0: it is none, but says that earlier ones are elsewhere
 	Word   signature.Word
 	Time   uint32 // in seconds since 1970; 0: unknown
 }

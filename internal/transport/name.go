@@ -52,7 +52,7 @@ func AssentName(id uint64) Name { return Name{Seq: id, Color: -6} }
 // each other that they can't make a union.
 func RegistryName() Name { return Name{Color: -7} }
 
-// RescueName is the name of the duplicate of the pool that carries the messages of package rescue.
+// RescueName is the name of the duplicate of the pool that carries the messages of package replace.
 func RescueName() Name { return Name{Color: -8} }
 
 // Digest identifies the communicator by the digest of its parent and its name, the same at all

@@ -7,20 +7,17 @@ import (
 	"github.com/klauspost/reedsolomon"
 )
 
-// newCode returns the code of a scheme.
-//
-// One goroutine only: the program computes meanwhile, on all processors. A code is made anew for
-// each decoding, so a cache of inverted matrices would serve nothing.
+// newCode returns the code of a scheme. One goroutine only: the program computes meanwhile, on all
+// processors. A code is made anew for each decoding, so a cache of inverted matrices would serve
+// nothing.
 func newCode(s scheme, opts ...reedsolomon.Option) (reedsolomon.Encoder, error) {
 	return reedsolomon.New(s.k, s.m, append(opts, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(false))...)
 }
 
 // newRows returns, for each parity of the scheme, its code alone, which a holder computes as the
-// data arrive. There are none for copies.
-//
-// A holder of parity j gets the chunks one after the other and needs row j only. So each row
-// becomes a code with one parity. It has the coefficients of the whole code, with which decode
-// computes.
+// data arrive. There are none for copies. A holder of parity j gets the chunks one after the other
+// and needs row j only. So each row becomes a code with one parity. It has the coefficients of the
+// whole code, with which decode computes.
 func newRows(s scheme) (rows []reedsolomon.Encoder, err error) {
 	if s.k == 1 {
 		return nil, nil

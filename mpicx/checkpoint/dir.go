@@ -37,10 +37,9 @@ type listed struct {
 }
 
 // A stored is a file of one part of a version. No two Saves write the same file. A process that was
-// declared dead, but still writes, can therefore not replace a file of its successor.
-//
-// A name also tells two Saves of the same version apart, of one job by the stamp, and of two jobs
-// by the run. So a Save never overwrites a file on which an older version depends.
+// declared dead, but still writes, can therefore not replace a file of its successor. A name also
+// tells two Saves of the same version apart, of one job by the stamp, and of two jobs by the run.
+// So a Save never overwrites a file on which an older version depends.
 type stored struct {
 	Key  key
 	Part int
@@ -63,18 +62,16 @@ func parseFileName(name string) (f stored, ok bool) {
 // mostParts is more than the number of ranks that a job has.
 const mostParts = 1 << 24
 
-// temporary begins the names of files that are being written.
-//
-// The number is in the name so that a rank can remove what its predecessor has left, and nothing
-// that another rank is writing now. The second dash keeps part 1 from being a beginning of part 12.
+// temporary begins the names of files that are being written. The number is in the name so that a
+// rank can remove what its predecessor has left, and nothing that another rank is writing now. The
+// second dash keeps part 1 from being a beginning of part 12.
 func temporary(part int) string { return fmt.Sprintf(".writing-%d-", part) }
 
 // writeNew writes a file under a temporary name, and renames it. Under its name there is always the
-// old file or the whole new one, even after a crash.
-//
-// The data are on the disk before the name is, or a crash of the machine could leave the name with
-// less than the data. The name is on the disk before writeNew returns: the rank then tells the
-// others that its file is there, and older files may be removed.
+// old file or the whole new one, even after a crash. The data are on the disk before the name is,
+// or a crash of the machine could leave the name with less than the data. The name is on the disk
+// before writeNew returns: the rank then tells the others that its file is there, and older files
+// may be removed.
 func writeNew(dir, name string, part int, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(dir, temporary(part)+"*")
 	if err != nil {
@@ -107,10 +104,8 @@ func syncDir(dir string) error {
 }
 
 // prepareDir makes the directory, and removes files of this part that a crash has left half
-// written.
-//
-// Another process may still write one of them, if it was declared dead and lives. Its rename then
-// fails, which is an error of a rank that nobody asks any more.
+// written. Another process may still write one of them, if it was declared dead and lives. Its
+// rename then fails, which is an error of a rank that nobody asks any more.
 func prepareDir(dir string, part int) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -125,10 +120,9 @@ func prepareDir(dir string, part int) error {
 }
 
 // listDir returns the files in this rank's directory that the rank looks after. If all ranks see
-// the same directory, these are the files of its share of the parts.
-//
-// The share goes by the part's number modulo the number of ranks, not by the rank's own part: files
-// of a job with more ranks are looked after, too.
+// the same directory, these are the files of its share of the parts. The share goes by the part's
+// number modulo the number of ranks, not by the rank's own part: files of a job with more ranks are
+// looked after, too.
 func (s *Store) listDir() (list []stored, err error) {
 	entries, err := os.ReadDir(s.opts.dir)
 	for _, e := range entries {
@@ -139,10 +133,9 @@ func (s *Store) listDir() (list []stored, err error) {
 	return list, err
 }
 
-// isGood says whether a file's header and size are good.
-//
-// The blocks are not read, so a rank looks at a large directory in little time. Their checksums are
-// checked when a version is chosen and its files are read: see Store.recover.
+// isGood says whether a file's header and size are good. The blocks are not read, so a rank looks
+// at a large directory in little time. Their checksums are checked when a version is chosen and its
+// files are read: see Store.recover.
 func isGood(dir string, f stored) bool {
 	file, err := os.Open(filepath.Join(dir, f.name()))
 	if err != nil {
@@ -157,10 +150,9 @@ func isGood(dir string, f stored) bool {
 	return err == nil && h.stored == f && h.size() == info.Size()
 }
 
-// readPart reads the records of a file that listDir has returned.
-//
-// The file may have changed since listDir, and its name proves nothing: what counts is the header,
-// and the checksums of all blocks cover that.
+// readPart reads the records of a file that listDir has returned. The file may have changed since
+// listDir, and its name proves nothing: what counts is the header, and the checksums of all blocks
+// cover that.
 func readPart(dir string, s stored) (records [2][]byte, err error) {
 	f, err := os.Open(filepath.Join(dir, s.name()))
 	if err != nil {
@@ -175,10 +167,9 @@ func readPart(dir string, s stored) (records [2][]byte, err error) {
 }
 
 // readManifest returns the versions that a manifest lists. From a damaged manifest it returns the
-// entries that can still be read; torn says that the manifest is damaged and has none.
-//
-// It looks for names in quotation marks and needs no valid JSON. A name has the whole key, so the
-// rest of the manifest is for people. A missing manifest is no error: the directory may be new.
+// entries that can still be read; torn says that the manifest is damaged and has none. It looks for
+// names in quotation marks and needs no valid JSON. A name has the whole key, so the rest of the
+// manifest is for people. A missing manifest is no error: the directory may be new.
 func readManifest(dir string) (listed []key, torn bool, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,11 +184,9 @@ func readManifest(dir string) (listed []key, torn bool, err error) {
 }
 
 // list notes that all ranks have written their files of a version, in the manifest too. The
-// manifest of a directory that not all ranks see has the files of this rank's part.
-//
-// If ranks of one machine share a directory that others do not see, each replaces the manifest of
-// the other. No matter which is last: they list the same versions, and only the files' parts
-// differ.
+// manifest of a directory that not all ranks see has the files of this rank's part. If ranks of one
+// machine share a directory that others do not see, each replaces the manifest of the other. No
+// matter which is last: they list the same versions, and only the files' parts differ.
 func (s *Store) list(k key) error {
 	s.noteFiles(k)
 	rank := s.comm.Rank()

@@ -7,10 +7,9 @@ import (
 	"github.com/mpicx/go-mpicx/internal/hook"
 )
 
-// exchange carries out the next exchange of op.
-//
-// It waits without a context. The transport ends exchanges after an error, also those that begin
-// later. The channel has room for the result, because then must not block.
+// exchange carries out the next exchange of op. It waits without a context. The transport ends
+// exchanges after an error, also those that begin later. The channel has room for the result,
+// because then must not block.
 func exchange(op hook.Background, a collective.Algorithm) error {
 	ended := make(chan error, 1)
 	op.Exchange(a, func(err error) { ended <- err })
@@ -18,10 +17,9 @@ func exchange(op hook.Background, a collective.Algorithm) error {
 }
 
 // spreading is the exchange in which each rank sends its chunks to the holders of their parities,
-// and computes the parities that it holds. Step i sends chunk i of all ranks.
-//
-// It belongs to one exchange of a protection, and to whichever goroutine carries out the step. Each
-// step begins when all messages of the step before have ended, so what arrives can be used at once.
+// and computes the parities that it holds. Step i sends chunk i of all ranks. It belongs to one
+// exchange of a protection, and to whichever goroutine carries out the step. Each step begins when
+// all messages of the step before have ended, so what arrives can be used at once.
 type spreading struct {
 	group
 	position int

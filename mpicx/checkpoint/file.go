@@ -13,11 +13,9 @@ import (
 // that. The two records of the part follow, first that of Once variables, in blocks of 1 MiB; the
 // last block may be shorter. Each block is followed by its checksum. This also covers the header's
 // checksum and the block's number, so a block of another file or from another place is detected.
-// Checksums are CRC-32C, numbers little-endian.
-//
-// The header has the key and the part although the name has them, because a name can be changed,
-// and a file copied under another name. By the lengths Open finds a file that was cut off, without
-// reading it.
+// Checksums are CRC-32C, numbers little-endian. The header has the key and the part although the
+// name has them, because a name can be changed, and a file copied under another name. By the
+// lengths Open finds a file that was cut off, without reading it.
 type rawHeader struct {
 	Magic         [8]byte // "MPICXCKP"
 	Format, Block uint32  // 1, and the size of a block
@@ -95,10 +93,9 @@ func blockSum(header uint32, number uint64, block []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b, castagnoli), castagnoli, block)
 }
 
-// writeFile writes the file of two records.
-//
-// One block of memory is all that it needs beside the records, however large they are. The
-// checksums are computed from the block that is written, so the records must not change meanwhile.
+// writeFile writes the file of two records. One block of memory is all that it needs beside the
+// records, however large they are. The checksums are computed from the block that is written, so
+// the records must not change meanwhile.
 func writeFile(w io.Writer, f stored, records [2][]byte) error {
 	h := header{f, [2]uint64{uint64(len(records[0])), uint64(len(records[1]))}}
 	head := h.bytes()
@@ -124,10 +121,8 @@ func writeFile(w io.Writer, f stored, records [2][]byte) error {
 }
 
 // readFile is the inverse of writeFile. It refuses anything else, and does not allocate more memory
-// than there are data.
-//
-// The lengths in the header are believed only block by block: a block must be there, with the right
-// checksum, before room is made for the next.
+// than there are data. The lengths in the header are believed only block by block: a block must be
+// there, with the right checksum, before room is made for the next.
 func readFile(r io.Reader) (h header, records [2][]byte, err error) {
 	h, sum, err := readHeader(r)
 	if err != nil {

@@ -106,8 +106,9 @@ func TestEndedContexts(t *testing.T) {
 			if me == 1 {
 				want, own = context.Canceled, over(ctx)
 			}
-			_, err = st.Restore(own)
-			require.ErrorIs(t, err, want)
+			if _, err = st.Restore(own); err != nil || me != 1 || !late { // it may end before its context is looked at
+				require.ErrorIs(t, err, want)
+			}
 			*x = value(me, 3)
 			st.Save(ctx, 3).MustWait(ctx)
 			st.Save(over(ctx), 4).MustWait(ctx)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
@@ -43,19 +44,16 @@ func LoadValue[T any](ctx context.Context, s *Store, name string, rank, version 
 	return v, err
 }
 
-// A request names the variable that a rank wants to load.
-//
-// Part is the number that a rank had in the Save, so it may be greater than any rank of today.
+// A request names the variable that a rank wants to load. Part is the number that a rank had in the
+// Save, so it may be greater than any rank of today.
 type request struct {
 	Name          string
 	Part, Version int
 }
 
 // An offer is a rank's contribution to the meeting of a Load: its request, and the data that it can
-// provide.
-//
-// Version and Parts are of base, the only version in memory that counts. Files may be of any
-// version.
+// provide. Version and Parts are of base, the only version in memory that counts. Files may be of
+// any version.
 type offer struct {
 	Request request
 	Version int
@@ -64,17 +62,14 @@ type offer struct {
 	Loads   int
 }
 
-// has says whether the rank has the requested variable in memory.
-//
-// The version's number is enough: after the Restore that has returned it, base is the same Save at
-// all ranks.
+// has says whether the rank has the requested variable in memory. The version's number is enough:
+// after the Restore that has returned it, base is the same Save at all ranks.
 func (o *offer) has(r request) bool {
 	return o.Version == r.Version && slices.Contains(o.Parts, r.Part)
 }
 
-// A reply is the answer to a rank that has requested a variable from another rank.
-//
-// An error travels as a reply, because the rank that asked waits for a message in any case.
+// A reply is the answer to a rank that has requested a variable from another rank. An error travels
+// as a reply, because the rank that asked waits for a message in any case.
 type reply struct {
 	Saved saved
 	Err   string
@@ -84,7 +79,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 	if s == nil {
 		return got, nilStore("Load")
 	}
-	all, err := meet(ctx, s, "Load", func() offer {
+	defer hook.Catch(&err)
+	all := meet(ctx, s, "Load", func() offer {
 		me := offer{Request: r, Version: -1, Loads: s.loads}
 		if s.base != nil {
 			me.Version, me.Parts = s.base.Key.Version, s.base.parts()
@@ -94,9 +90,6 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 		}
 		return me
 	})
-	if err != nil {
-		return got, err
-	}
 	// An earlier error may have ended a Load at some ranks only.
 	for _, o := range all {
 		s.loads = max(s.loads, o.Loads)
@@ -116,9 +109,8 @@ func (s *Store) load(ctx context.Context, r request) (got saved, err error) {
 }
 
 // provider returns the rank that provides the data that a rank requests: that rank itself if it has
-// them, or else the lowest rank that has. It returns -1 if there is none.
-//
-// The answer has to be the same at all ranks, or one would wait for a message that none sends.
+// them, or else the lowest rank that has. It returns -1 if there is none. The answer has to be the
+// same at all ranks, or one would wait for a message that none sends.
 func provider(rank int, all []offer, has func(offer) bool) int {
 	if has(all[rank]) {
 		return rank
@@ -127,9 +119,8 @@ func provider(rank int, all []offer, has func(offer) bool) int {
 }
 
 // file returns the file that has the requested variable. It prefers the file of a version that all
-// ranks have written.
-//
-// There may be two files of the same part and version: of two jobs, or of a Save that was repeated.
+// ranks have written. There may be two files of the same part and version: of two jobs, or of a
+// Save that was repeated.
 func (s *Store) file(files []stored, r request) (found *stored) {
 	for i, f := range files {
 		if f.Part == r.Part && f.Key.Version == r.Version && (found == nil || slices.Contains(s.files, f.Key)) {
@@ -140,11 +131,9 @@ func (s *Store) file(files []stored, r request) (found *stored) {
 }
 
 // serve sends the variables that other ranks request from this rank, and receives the one that this
-// rank has requested.
-//
-// All sends are begun before the receive, so two ranks that serve each other do not wait in a
-// circle. A request that cannot be met is an error of the rank that has made it alone. The others
-// are served.
+// rank has requested. All sends are begun before the receive, so two ranks that serve each other do
+// not wait in a circle. A request that cannot be met is an error of the rank that has made it
+// alone. The others are served.
 func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, err error) {
 	me, tag := s.comm.Rank(), s.loads // a tag for this Load alone
 	var sends []future.Waiter
@@ -177,10 +166,9 @@ func (s *Store) serve(ctx context.Context, all []offer, from []int) (got saved, 
 	return got, cmp.Or(future.WaitAll(ctx, sends...), err)
 }
 
-// find returns the requested variable, from memory or from a file.
-//
-// The offer is that of the exchange, not looked up again: the others have chosen this rank by it. A
-// file may have been removed or damaged since, so reading it may fail, and it is checked in full.
+// find returns the requested variable, from memory or from a file. The offer is that of the
+// exchange, not looked up again: the others have chosen this rank by it. A file may have been
+// removed or damaged since, so reading it may fail, and it is checked in full.
 func (s *Store) find(r request, mine *offer) (saved, error) {
 	var records [2][]byte
 	var err error

@@ -54,10 +54,9 @@ type introduction struct {
 	Err     string
 }
 
-// open opens a store in the place of another one, which may be empty.
-//
-// The new store takes over what it has to know, and leaves from as it is. If an error ends this
-// call, the data in memory of from are still there for the next call.
+// open opens a store in the place of another one, which may be empty. The new store takes over what
+// it has to know, and leaves from as it is. If an error ends this call, the data in memory of from
+// are still there for the next call.
 func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 	own, err := comm.Dup().Get(ctx)
 	if err != nil {
@@ -76,20 +75,18 @@ func open(ctx context.Context, comm *mpicx.Comm, from *Store) (*Store, error) {
 }
 
 // abandon closes a communicator if it is broken. If it is not, the other ranks may not know that it
-// is not used any more, so it stays open.
-//
-// The store's communicator before a repair was corrupted or revoked, so it is closed. The duplicate
-// of an Open that has failed here may be in use at a rank where Open has succeeded.
+// is not used any more, so it stays open. The store's communicator before a repair was corrupted or
+// revoked, so it is closed. The duplicate of an Open that has failed here may be in use at a rank
+// where Open has succeeded.
 func abandon(ctx context.Context, c *mpicx.Comm) {
 	if c != nil && c.Revoked() {
 		_ = c.Close(ctx) // waits for nobody
 	}
 }
 
-// enter meets the other ranks. What it calls throws errors.
-//
-// The steps are the same at all ranks: which meetings there are depends only on options that all
-// ranks have in common, and on the contributions to the meetings before.
+// enter meets the other ranks. What it calls throws errors. The steps are the same at all ranks:
+// which meetings there are depends only on options that all ranks have in common, and on the
+// contributions to the meetings before.
 func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	defer hook.Catch(&err)
 	s.introduce(ctx)
@@ -111,18 +108,14 @@ func (s *Store) enter(ctx context.Context, from *Store) (err error) {
 	return f.Wait(ctx)
 }
 
-// assemble is a meeting of Open or Rejoin. It throws its error.
+// assemble is a meeting of Open or Rejoin.
 func assemble[T any](ctx context.Context, s *Store, v T) []T {
-	all, err := meet(ctx, s, "Open", func() T { return v })
-	mpicx.Throw(err)
-	return all
+	return meet(ctx, s, "Open", func() T { return v })
 }
 
-// introduce determines the groups.
-//
-// A rank whose directory is bad comes to the meeting, too, and brings its error: if it left before,
-// the others would wait for it. Then all ranks return that error, so each can say what is wrong
-// where.
+// introduce determines the groups. A rank whose directory is bad comes to the meeting, too, and
+// brings its error: if it left before, the others would wait for it. Then all ranks return that
+// error, so each can say what is wrong where.
 func (s *Store) introduce(ctx context.Context) {
 	o, rank := s.opts, s.comm.Rank()
 	me := introduction{Machine: hook.Of(s.comm).Machine(), Nonce: rand.Uint64(), Run: s.run, Options: [4]int{o.k, o.m, o.every, o.keep}}
@@ -163,11 +156,9 @@ func token(dir string, nonce uint64) string {
 }
 
 // look returns what this rank sees in its directory; if all ranks see the same, only its share of
-// it.
-//
-// All files are found by their names and headers, whether a manifest lists them or not. A manifest
-// only shows what should be there. So a manifest that was lost, or is older than the files, loses
-// no data.
+// it. All files are found by their names and headers, whether a manifest lists them or not. A
+// manifest only shows what should be there. So a manifest that was lost, or is older than the
+// files, loses no data.
 func (s *Store) look(ctx context.Context) (me inventory) {
 	dir, rank := s.opts.dir, s.comm.Rank()
 	if dir == "" {
@@ -220,11 +211,10 @@ func ofRank(r int, text string, isMine bool, cause error) error {
 
 // recover retrieves the newest version of which nothing is missing, unless a directory is
 // unreadable. It returns nil if there is no such version. again is a group of the version that is
-// this rank's new group again, or nil.
-//
-// All ranks see the same inventories, so they choose the same version. They also choose again
-// together: whether a version needs files is part of what was chosen, and the meeting afterwards
-// says whether one was bad. Each time at least one file is left out, so it ends.
+// this rank's new group again, or nil. All ranks see the same inventories, so they choose the same
+// version. They also choose again together: whether a version needs files is part of what was
+// chosen, and the meeting afterwards says whether one was bad. Each time at least one file is left
+// out, so it ends.
 func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot, again *decoding) {
 	// The slots of from are offered with their old layout and old numbers of ranks. A holding has
 	// both, so ranks that have other numbers now can still read it.
@@ -254,10 +244,8 @@ func (s *Store) recover(ctx context.Context, from *Store, me inventory) (_ *slot
 	}
 }
 
-// note notes which versions have files.
-//
-// Several ranks may see the same file, where ranks of one machine share a directory that the others
-// do not see. It counts once.
+// note notes which versions have files. Several ranks may see the same file, where ranks of one
+// machine share a directory that the others do not see. It counts once.
 func (s *Store) note(all []inventory) {
 	s.files = nil
 	seen, parts := make(map[stored]bool), make(map[key]int)
@@ -274,9 +262,8 @@ func (s *Store) note(all []inventory) {
 	}
 }
 
-// noteFiles notes that all files of a version exist, if it is one of the newest.
-//
-// Of two Saves of the same version the later is kept: it is first in the order of newest.
+// noteFiles notes that all files of a version exist, if it is one of the newest. Of two Saves of
+// the same version the later is kept: it is first in the order of newest.
 func (s *Store) noteFiles(k key) {
 	s.files = append(s.files, k)
 	slices.SortFunc(s.files, newest)
@@ -286,10 +273,9 @@ func (s *Store) noteFiles(k key) {
 
 // prune removes the files that are older than the versions that are kept. Others may still be
 // needed: if some are missing that a manifest lists, they may come back. It removes only files that
-// it knows, because this rank may have been declared dead without knowing it.
-//
-// It runs after all manifests list version k. Nothing is removed before as many versions are
-// complete as Keep says. Errors do not matter: the next Save with files tries again.
+// it knows, because this rank may have been declared dead without knowing it. It runs after all
+// manifests list version k. Nothing is removed before as many versions are complete as Keep says.
+// Errors do not matter: the next Save with files tries again.
 func (s *Store) prune(k key) {
 	if len(s.files) < s.opts.keep {
 		return
@@ -306,13 +292,10 @@ func (s *Store) prune(k key) {
 
 // rebuild makes a slot of the recovered version. The old slots of this version and of older ones
 // are kept until the next Save: this version counts when it is protected, and more ranks may die
-// before.
-//
-// Slots of newer versions are dropped: parts of them are missing, and all ranks have decided so.
-// Once variables count as unknown, because this rank may have protected others than those that were
-// saved.
-//
-// If the new group is a group of the version again, the members that have their shards keep them.
+// before. Slots of newer versions are dropped: parts of them are missing, and all ranks have
+// decided so. Once variables count as unknown, because this rank may have protected others than
+// those that were saved. If the new group is a group of the version again, the members that have
+// their shards keep them.
 func (s *Store) rebuild(p *retrieval, from *Store, got *fetching) (o *slot, again *decoding) {
 	all := p.held()
 	held := make([][]int, len(s.group.members))

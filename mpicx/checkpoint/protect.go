@@ -16,11 +16,10 @@ import (
 )
 
 // exchanges is the number of exchanges of a protection: the numbers of all ranks, the blob of
-// variables that change, the blob of Once variables, the files, the manifests.
-//
-// The numbers of all five are taken when the operation begins, as many at each rank. A protection
-// that has no use for the last ones ends without them, at all ranks alike: which ones there are
-// follows from the first exchange and from what all ranks know.
+// variables that change, the blob of Once variables, the files, the manifests. The numbers of all
+// five are taken when the operation begins, as many at each rank. A protection that has no use for
+// the last ones ends without them, at all ranks alike: which ones there are follows from the first
+// exchange and from what all ranks know.
 const exchanges = 5
 
 // A protection spreads the data of a slot among the group: of a Save while the program continues,
@@ -38,10 +37,9 @@ type protection struct {
 }
 
 // run returns nil when the data count at all ranks, with their files. All ranks get a *SaveError,
-// or none. An error of the communicator may be one of this rank alone.
-//
-// Only an error of the communicator makes base unsure. A *SaveError was decided by an exchange, so
-// all ranks know that the version does not count, or that it does and only its files are missing.
+// or none. An error of the communicator may be one of this rank alone. Only an error of the
+// communicator makes base unsure. A *SaveError was decided by an exchange, so all ranks know that
+// the version does not count, or that it does and only its files are missing.
 func (p *protection) run() error {
 	err := p.spread()
 	if _, isOfAll := errors.AsType[*SaveError](err); err != nil && !isOfAll {
@@ -179,11 +177,9 @@ func (p *protection) numbers() []uint64 {
 	return n
 }
 
-// refusal returns why no rank saves the version, or nil.
-//
-// It depends on the maxima alone, except for the cause, which only the rank that has it can name.
-// The need is that of two versions of the changing data, and of Once data once, or twice while new
-// ones take the place of those of base.
+// refusal returns why no rank saves the version, or nil. It depends on the maxima alone, except for
+// the cause, which only the rank that has it can name. The need is that of two versions of the
+// changing data, and of Once data once, or twice while new ones take the place of those of base.
 func (p *protection) refusal(n []uint64) *SaveError {
 	k, m := uint64(p.store.group.k), uint64(p.store.group.m)
 	e := &SaveError{Version: p.slot.Key.Version}
@@ -202,10 +198,9 @@ func (p *protection) refusal(n []uint64) *SaveError {
 	return e
 }
 
-// prepare makes room for k chunks of data and m shards.
-//
-// Old shards are used again if their length is right. Their contents need not be cleared: copies
-// overwrite them, and spreading clears them where parities are summed up.
+// prepare makes room for k chunks of data and m shards. Old shards are used again if their length
+// is right. Their contents need not be cleared: copies overwrite them, and spreading clears them
+// where parities are summed up.
 func (b *blob) prepare(c scheme, chunk int) {
 	b.chunk = chunk
 	if short := c.k*chunk - len(b.data); short > 0 {

@@ -34,10 +34,9 @@ const (
 
 var errRecord = errors.New("checkpoint: the data are not a record of variables")
 
-// A variable is a variable that the program protects.
-//
-// The value is that to which the program's pointer leads. The program owns it: it is read only
-// inside Save, and set only inside Restore and Load.
+// A variable is a variable that the program protects. The value is that to which the program's
+// pointer leads. The program owns it: it is read only inside Save, and set only inside Restore and
+// Load.
 type variable struct {
 	name string
 	// It is saved beside the data, and compared when they come back: a []float64 is never read as a
@@ -69,9 +68,8 @@ func isScalar(k reflect.Kind) bool {
 	return k >= reflect.Bool && k <= reflect.Complex128 && k != reflect.Uintptr
 }
 
-// bytes returns the variable's data: its memory, if it is of scalars.
-//
-// The caller has to copy them before the program continues.
+// bytes returns the variable's data: its memory, if it is of scalars. The caller has to copy them
+// before the program continues.
 func (x *variable) bytes() ([]byte, error) {
 	switch {
 	case x.kind == gobKind:
@@ -97,10 +95,9 @@ func memory(slice reflect.Value) []byte {
 	return unsafe.Slice((*byte)(slice.UnsafePointer()), slice.Len()*int(slice.Type().Elem().Size()))
 }
 
-// decoded checks data, and returns a function that sets the variable to it.
-//
-// All that can fail is done before set is made. The data may be memory of a slot, which stays the
-// store's own, so set copies them.
+// decoded checks data, and returns a function that sets the variable to it. All that can fail is
+// done before set is made. The data may be memory of a slot, which stays the store's own, so set
+// copies them.
 func (x *variable) decoded(s saved) (set func(), err error) {
 	kind, data := s.Kind, s.Data
 	if kind != x.kind {
@@ -147,9 +144,8 @@ func kindName(kind uint32) string {
 	return reflect.Kind(kind).String()
 }
 
-// ungob decodes data that may be no gob. If the decoder panics, this is an error.
-//
-// A variable's own GobDecode runs here, too, and it sees the same bytes.
+// ungob decodes data that may be no gob. If the decoder panics, this is an error. A variable's own
+// GobDecode runs here, too, and it sees the same bytes.
 func ungob(data []byte, v reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -163,11 +159,10 @@ func ungob(data []byte, v reflect.Value) (err error) {
 // at multiples of 8 from the beginning of the blob.
 func padded(n int) int { return (n + 7) &^ 7 }
 
-// newBlob makes a blob with one record, of vars, in the memory of an old blob.
-//
-// All variables are encoded before the first byte of the old blob is overwritten. If one of them
-// cannot be, the caller gets the memory back for the next Save. As long as the sizes stay the same,
-// a Save needs no new memory for the blob: it takes that of two versions ago.
+// newBlob makes a blob with one record, of vars, in the memory of an old blob. All variables are
+// encoded before the first byte of the old blob is overwritten. If one of them cannot be, the
+// caller gets the memory back for the next Save. As long as the sizes stay the same, a Save needs
+// no new memory for the blob: it takes that of two versions ago.
 func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 	data := make([][]byte, len(vars))
 	length := headLen
@@ -201,9 +196,8 @@ func newBlob(old []byte, part int, vars []*variable) ([]byte, error) {
 
 func pad(b []byte) []byte { return append(b, make([]byte, padded(len(b))-len(b))...) }
 
-// joinBlob makes a blob of records.
-//
-// It copies them: they may be in memory of an old slot, which is forgotten later, or of a message.
+// joinBlob makes a blob of records. It copies them: they may be in memory of an old slot, which is
+// forgotten later, or of a message.
 func joinBlob(records [][]byte) []byte {
 	length := blobHead
 	for _, r := range records {
@@ -216,9 +210,8 @@ func joinBlob(records [][]byte) []byte {
 	return b
 }
 
-// splitBlob returns the records of a blob, which may be padded, by part.
-//
-// The records are memory of the blob. Their capacity ends with them, so none reaches into the next.
+// splitBlob returns the records of a blob, which may be padded, by part. The records are memory of
+// the blob. Their capacity ends with them, so none reaches into the next.
 func splitBlob(b []byte) (map[int][]byte, error) {
 	if len(b) < blobHead {
 		return nil, errRecord
@@ -245,18 +238,15 @@ func splitBlob(b []byte) (map[int][]byte, error) {
 	return records, nil
 }
 
-// A saved is one variable of a record.
-//
-// It also travels to another rank, in the reply to a Load.
+// A saved is one variable of a record. It also travels to another rank, in the reply to a Load.
 type saved struct {
 	Kind uint32
 	Data []byte
 }
 
-// variablesOf returns the variables of records, by name.
-//
-// If two records have a variable of the same name, the last one counts. This happens if the program
-// has protected a Once variable anew without Once: the blob of Once variables still has it.
+// variablesOf returns the variables of records, by name. If two records have a variable of the same
+// name, the last one counts. This happens if the program has protected a Once variable anew without
+// Once: the blob of Once variables still has it.
 func variablesOf(records ...[]byte) (map[string]saved, error) {
 	vars := make(map[string]saved)
 	for _, b := range records {
@@ -288,11 +278,9 @@ func variablesOf(records ...[]byte) (map[string]saved, error) {
 	return vars, nil
 }
 
-// restore sets all variables from the records, or none.
-//
-// A program that gets an error still has the values of before in all variables, and can Load
-// instead. Variables in the records that are not protected are ignored, so a later version of the
-// program may protect fewer.
+// restore sets all variables from the records, or none. A program that gets an error still has the
+// values of before in all variables, and can Load instead. Variables in the records that are not
+// protected are ignored, so a later version of the program may protect fewer.
 func restore(vars []*variable, records ...[]byte) error {
 	all, err := variablesOf(records...)
 	if err != nil {

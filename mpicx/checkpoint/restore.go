@@ -28,7 +28,7 @@ func (s *Store) Restore(ctx context.Context) (version int, err error) {
 	if s == nil {
 		return 0, nilStore("Restore")
 	}
-	// What is not in memory was chosen, and brought, by Open or Rejoin: see choose in retrieval.go.
+	// What is not in memory was chosen, and brought, by Open or Rejoin: see restore_choose.go.
 	if err := s.background(ctx, "Restore", s.agree); err != nil {
 		return 0, err
 	}

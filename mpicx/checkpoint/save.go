@@ -149,10 +149,9 @@ func (s *Store) holding(k key, held [][]int) holding {
 	return holding{Key: k, Stamp: s.stamp, Members: s.group.members, K: s.group.k, M: s.group.m, Pos: s.position, Held: held}
 }
 
-// free returns a slot that is not base, and forgets all others.
-//
-// If base counts here, all ranks have all their shards of it, so no rank needs an older version any
-// more. A slot that has lent its data is not written to: the borrower may be base.
+// free returns a slot that is not base, and forgets all others. If base counts here, all ranks have
+// all their shards of it, so no rank needs an older version any more. A slot that has lent its data
+// is not written to: the borrower may be base.
 func (s *Store) free() *slot {
 	spare := new(slot)
 	for _, o := range s.slots {

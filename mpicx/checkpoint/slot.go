@@ -7,10 +7,8 @@ import (
 
 // A blob is the data of one rank, and the shards of other ranks' data that it keeps: parity j is of
 // the stripe with the number of the rank's position minus j. After the exchange the data are k
-// chunks long, padded with zeros.
-//
-// The chunks are as long as those of the rank with the most data, so all shards of a stripe have
-// the same length.
+// chunks long, padded with zeros. The chunks are as long as those of the rank with the most data,
+// so all shards of a stripe have the same length.
 type blob struct {
 	data   []byte
 	shards [][]byte
@@ -25,14 +23,12 @@ func (b *blob) bytes() int64 {
 	return int64(n)
 }
 
-// lend returns a blob of the same data. Neither blob may be written to while both are in use.
-//
-// The capacity ends with the data: if the borrower pads them, they move to memory of its own.
+// lend returns a blob of the same data. Neither blob may be written to while both are in use. The
+// capacity ends with the data: if the borrower pads them, they move to memory of its own.
 func (b *blob) lend() *blob { return &blob{data: b.data[:len(b.data):len(b.data)]} }
 
 // A key identifies a version; it is the same in all its parts. Stamps count the agreements of all
 // ranks and the Saves, so no two Saves have the same stamp, no matter how they are interrupted.
-//
 // Version alone is not enough: a program that has gone back saves the same version again, perhaps
 // with other values. Parts of different keys are never put together.
 type key struct {
@@ -46,9 +42,8 @@ func newest(a, b key) int {
 	return cmp.Or(cmp.Compare(b.Version, a.Version), cmp.Compare(b.Origin, a.Origin), cmp.Compare(b.Run, a.Run), cmp.Compare(b.Parts, a.Parts))
 }
 
-// A holding describes a slot to other ranks.
-//
-// It numbers ranks as they were at that time, also after a repair.
+// A holding describes a slot to other ranks. It numbers ranks as they were at that time, also after
+// a repair.
 type holding struct {
 	Key   key
 	Stamp uint64 // of the agreement that determined the groups, or of a later Save; the same stamp means the same groups
@@ -123,10 +118,9 @@ func (s *Store) slotOf(k key) (found *slot) {
 	return found
 }
 
-// slotLike returns the slot with the layout of h.
-//
-// A retrieval names a rank as a source, or as one that keeps its shards, only if its inventory had
-// such a slot. Shards of the same version in another layout would be of other stripes.
+// slotLike returns the slot with the layout of h. A retrieval names a rank as a source, or as one
+// that keeps its shards, only if its inventory had such a slot. Shards of the same version in
+// another layout would be of other stripes.
 func (s *Store) slotLike(h *holding) *slot {
 	return s.slots[slices.IndexFunc(s.slots, func(o *slot) bool { return o.good && h.isLike(&o.holding) })]
 }

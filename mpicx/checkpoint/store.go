@@ -129,12 +129,10 @@ func await(ctx context.Context, f *future.Future[struct{}]) error {
 }
 
 // background begins a Background of one exchange, which run carries out when what the store has
-// begun before has ended. It returns the error of run as a Wait reports it.
-//
-// The operation takes its place among the store's collective operations first, so this rank's next
-// call matches the next calls of the others. If ctx ends, the exchange is carried out all the same:
-// the other ranks need this one, and all ranks know the same when it has ended. The store's next
-// call waits for that.
+// begun before has ended. It returns the error of run as a Wait reports it. The operation takes its
+// place among the store's collective operations first, so this rank's next call matches the next
+// calls of the others. If ctx ends, the exchange is carried out all the same: the other ranks need
+// this one, and all ranks know the same when it has ended. The store's next call waits for that.
 func (s *Store) background(ctx context.Context, name string, run func(hook.Background) error) error {
 	op, f := hook.Of(s.comm).Begin(name, 1)
 	if op == nil {
@@ -158,11 +156,10 @@ func (s *Store) background(ctx context.Context, name string, run func(hook.Backg
 	return cmp.Or(f.Wait(ctx), err)
 }
 
-// gather carries out an exchange by which each rank gets the contributions of all.
-//
-// All ranks that get the list get the same one, in the order of ranks. The store decides everything
-// in this way: each rank computes the decision from the list, and no rank decides for others. If a
-// rank dies, some ranks may get the list and others an error.
+// gather carries out an exchange by which each rank gets the contributions of all. All ranks that
+// get the list get the same one, in the order of ranks. The store decides everything in this way:
+// each rank computes the decision from the list, and no rank decides for others. If a rank dies,
+// some ranks may get the list and others an error.
 func gather[T any](op hook.Background, v T) ([]T, error) {
 	var a collective.AllgatherAny
 	var err error
@@ -179,23 +176,19 @@ func gather[T any](op hook.Background, v T) ([]T, error) {
 	return all, nil
 }
 
-// meet gathers what contribution returns when what the store has begun before has ended.
-func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) ([]T, error) {
-	var all []T
-	err := s.background(ctx, name, func(op hook.Background) (err error) {
+// meet gathers what contribution returns when what the store has begun before has ended. It throws
+// its error, perhaps the end of ctx: then the exchange is carried out all the same.
+func meet[T any](ctx context.Context, s *Store, name string, contribution func() T) (all []T) {
+	mpicx.Throw(s.background(ctx, name, func(op hook.Background) (err error) {
 		all, err = gather(op, contribution())
 		return err
-	})
-	if err != nil { // perhaps the end of ctx, and the exchange goes on
-		return nil, err
-	}
-	return all, nil
+	}))
+	return all
 }
 
-// learn takes over what other ranks know. The next stamp is then the same at all.
-//
-// The maximum is right for each number. To skip a stamp is harmless. To use one twice would give
-// two Saves the same key.
+// learn takes over what other ranks know. The next stamp is then the same at all. The maximum is
+// right for each number. To skip a stamp is harmless. To use one twice would give two Saves the
+// same key.
 func (s *Store) learn(all []inventory) {
 	for _, o := range all {
 		s.stamp, s.saves, s.saved = max(s.stamp, o.Stamp), max(s.saves, o.Saves), max(s.saved, o.Saved)
@@ -207,12 +200,10 @@ func (s *Store) learn(all []inventory) {
 }
 
 // agree agrees with all ranks which versions they have. base is then the newest version that counts
-// at all ranks.
-//
-// A version may count although this rank's Save has ended in an error: another rank may have been
-// told that it counts. So a version counts if all ranks have all their shards of it. If one rank
-// has not, no rank was told: the exchange after which a version counts begins at each rank when its
-// shards are there.
+// at all ranks. A version may count although this rank's Save has ended in an error: another rank
+// may have been told that it counts. So a version counts if all ranks have all their shards of it.
+// If one rank has not, no rank was told: the exchange after which a version counts begins at each
+// rank when its shards are there.
 func (s *Store) agree(op hook.Background) error {
 	all, err := gather(op, inventory{
 		Slots: s.describe(false), Stamp: s.stamp, Saves: s.saves, Saved: s.saved, Complete: s.files,
@@ -238,11 +229,9 @@ func (s *Store) common(all []inventory) (base *slot) {
 }
 
 // describe returns the holdings of the slots that are whole. With parts, it returns those of all
-// slots that have the data of their versions.
-//
-// A slot that is good but not whole is of a Save that was interrupted. Open asks for it, because
-// its data may be part of a version of which all parts are still there. An agreement does not,
-// because such a version might not survive the next death.
+// slots that have the data of their versions. A slot that is good but not whole is of a Save that
+// was interrupted. Open asks for it, because its data may be part of a version of which all parts
+// are still there. An agreement does not, because such a version might not survive the next death.
 func (s *Store) describe(parts bool) (all []*holding) {
 	for _, o := range s.slots {
 		if o.Whole || parts && o.good {

@@ -69,16 +69,14 @@ func entriesOf(blocks ...Block) iter.Seq[sparse.Triplet] {
 // assemble sends each entry to the rank whose rows, by offsets, include its row. It returns the
 // entries in this rank's rows. Each rank may have any entries of the matrix. It is collective.
 func assemble(ctx context.Context, comm *mpicx.Comm, offsets []int, entries iter.Seq[sparse.Triplet]) []sparse.Triplet {
-	size := comm.Size()
-	a := &assembler{comm: comm, places: make([][]uint64, size), vals: make([][]float64, size)}
+	a := &assembler{comm: comm, sends: make([][]sparse.Triplet, comm.Size())}
 	for t := range entries {
 		q := owner(offsets, t.Row)
 		if q == comm.Rank() {
 			a.owned = append(a.owned, t)
 			continue
 		}
-		a.places[q] = append(a.places[q], uint64(t.Row)<<32|uint64(t.Col))
-		a.vals[q] = append(a.vals[q], t.Val)
+		a.sends[q] = append(a.sends[q], t)
 		if a.count++; a.count == batch {
 			a.exchange(ctx, false)
 		}
@@ -95,31 +93,25 @@ func owner(offsets []int, row int32) int {
 
 // An assembler sends entries to the ranks that have their rows.
 type assembler struct {
-	comm   *mpicx.Comm
-	places [][]uint64  // by rank: rows and columns of the entries to send to it
-	vals   [][]float64 // by rank: their values
-	count  int         // number of entries to send
-	owned  []sparse.Triplet
+	comm  *mpicx.Comm
+	sends [][]sparse.Triplet // by rank: the entries to send to it
+	count int                // of entries to send
+	owned []sparse.Triplet
 }
 
 // exchange sends the entries that all ranks have so far. It says whether all ranks are done.
 func (a *assembler) exchange(ctx context.Context, done bool) bool {
-	sends, recvs := make([]int, len(a.vals)), make([]int, len(a.vals))
-	for q, vals := range a.vals {
-		sends[q] = len(vals)
+	sends, recvs := make([]int, len(a.sends)), make([]int, len(a.sends))
+	for q, entries := range a.sends {
+		sends[q] = len(entries)
 	}
 	all := make([]bool, 1)
 	dones := mpicx.Allreduce(a.comm, []bool{done}, all, mpicx.LAnd)
 	mpicx.Throw(future.WaitAll(ctx, dones, mpicx.Alltoall(a.comm, sends, recvs)))
-	places, vals := make([]uint64, sum(recvs)), make([]float64, sum(recvs))
-	mpicx.Throw(future.WaitAll(ctx,
-		mpicx.Alltoallv(a.comm, slices.Concat(a.vals...), sends, vals, recvs),
-		mpicx.Alltoallv(a.comm, slices.Concat(a.places...), sends, places, recvs)))
-	for k, place := range places {
-		a.owned = append(a.owned, sparse.Triplet{Row: int32(place >> 32), Col: int32(uint32(place)), Val: vals[k]})
-	}
-	clear(a.places) // their memory too: the next batch may go to other ranks
-	clear(a.vals)
+	came := make([]sparse.Triplet, sum(recvs))
+	mpicx.Alltoallv(a.comm, slices.Concat(a.sends...), sends, came, recvs).MustWait(ctx)
+	a.owned = append(a.owned, came...)
+	clear(a.sends) // their memory too: the next batch may go to other ranks
 	a.count = 0
 	return all[0]
 }

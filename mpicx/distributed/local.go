@@ -7,11 +7,9 @@ import (
 )
 
 // A local is one rank's rows of a matrix. The elements of x that they need and other ranks own are
-// its ghosts.
-//
-// Its columns are split. The interior part has the owned columns, renumbered from 0 like the rows;
-// the boundary part has the columns of ghosts. The product with the interior part needs no
-// communication, and overlaps with it.
+// its ghosts. Its columns are split. The interior part has the owned columns, renumbered from 0
+// like the rows; the boundary part has the columns of ghosts. The product with the interior part
+// needs no communication, and overlaps with it.
 type local struct {
 	first  int     // row 0 here is row first of the whole matrix
 	ghosts []int32 // the column in the whole matrix of each ghost, increasing, and so grouped by owner

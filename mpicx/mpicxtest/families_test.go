@@ -78,9 +78,7 @@ func each(l layout, u use) program {
 	return func(ctx context.Context, world *mpicx.Comm, o *outcome) error {
 		return propagating(func(ctx context.Context, ground *mpicx.Comm) {
 			twice(ctx, l(ctx, ground), o,
-				func(own []*mpicx.Comm) error {
-					return guarded(ctx, own, func(ctx context.Context) { u(ctx, own) })
-				},
+				func(own []*mpicx.Comm) error { return guarded(ctx, own, func(ctx context.Context) { u(ctx, own) }) },
 				func(c *mpicx.Comm) { o.note("dead", c, deadOf(ctx, c)) })
 		})(ctx, world, o)
 	}

@@ -109,11 +109,9 @@ func (r *run) call(ctx context.Context) error {
 // together is TryAll that is uniform despite deaths. If a rank dies, or its context ends, while the
 // votes are counted, TryAll may return nil at some ranks only. The decision of Agree is the same at
 // all survivors, no matter which ranks die. With the black channel no rank dies, and a TryAll
-// without a deadline is uniform, so Agree is left out.
-//
-// A Wait for Agree would report an error of a rank that has already left instead of the decision
-// (P7). TryAll leaves such an error to the next operation. Therefore no rank leaves before all have
-// been in a second TryAll.
+// without a deadline is uniform, so Agree is left out. A Wait for Agree would report an error of a
+// rank that has already left instead of the decision (P7). TryAll leaves such an error to the next
+// operation. Therefore no rank leaves before all have been in a second TryAll.
 func (r *run) together(ctx context.Context, fn func(context.Context) error) error {
 	stop := r.comm.TryAll(ctx, fn)
 	if stop != nil && !isStop(stop) {

@@ -25,9 +25,7 @@ func TestPartition(t *testing.T) {
 		{"no rows", nil, 3, []int{0, 0, 0, 0}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, Partition(rowPtr(tt.counts), tt.n))
-		})
+		t.Run(tt.name, func(t *testing.T) { assert.Equal(t, tt.want, Partition(rowPtr(tt.counts), tt.n)) })
 	}
 	assert.PanicsWithValue(t, "sparse: Partition among 0 ranks, expected at least 1", func() { Partition(rowPtr(nil), 0) })
 }

@@ -173,9 +173,7 @@ func TestModel(t *testing.T) {
 			m.told(0, "Signal", a)
 			m.told(1, "Signal", a)
 		}},
-		{"nobody raised it", "P2: Signal returns a verdict with failures that nobody raised", func(m *made) {
-			m.told(0, "Signal", a)
-		}},
+		{"nobody raised it", "P2: Signal returns a verdict with failures that nobody raised", func(m *made) { m.told(0, "Signal", a) }},
 		{"of another rank", "P2: Signal returns a verdict with failures that nobody raised", func(m *made) {
 			m.raises(0, "a")
 			m.told(0, "Signal", mpicx.Failure{Rank: 1, Message: "a"})
@@ -207,9 +205,7 @@ func TestModel(t *testing.T) {
 			m.raised[report{"world", 0, "a", false}][0].never = true
 			m.tries(verdict(a), verdict(a))
 		}},
-		{"different ends", "TryAll 1 on world is", func(m *made) {
-			m.units["TryAll 1 on world"] = map[int]string{0: "nil", 1: "a"}
-		}},
+		{"different ends", "TryAll 1 on world is", func(m *made) { m.units["TryAll 1 on world"] = map[int]string{0: "nil", 1: "a"} }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			m := newMade()

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/board"
@@ -57,76 +58,43 @@ func (s *Comm) Clock(seconds *atomic.Uint32) {
 
 // Meet makes the call on the board, which carries it out.
 func (s *Comm) Meet(r *transport.Request) (ended bool) {
-	r.Kind, r.Where = transport.Joining, nil
-	number := s.count(r.Epoch, r.Signature)
-	r.Err = nil
-	if s.process.dead.Load() || r.Epoch != s.Live() {
-		s.mu.Lock()
-		r.Err = s.barred(r)
-		s.mu.Unlock()
-	}
-	// The board and deaths read the number of the call from its tag, so it is set before r is
-	// shown.
-	r.Tag = transport.CollectiveTag(number)
-	if r.Err != nil {
-		return true
-	}
-	e := r.Epoch
-	// From here on another rank may end r, and its Completed may run on another goroutine.
-	m, ok := s.meet(number, r)
-	// r is on no list, so it is still this goroutine's. What has kept it from the board was there
-	// before the board was looked at, so one of the two errors below is there.
-	if !ok {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if r.Err = s.barred(r); r.Err == nil {
-			r.Err = s.DeathFor(r)
-		}
-		return true
-	}
-	// Ends and halts are told without locks, because what is told may begin operations.
-	s.comm.tell(m.others, nil)
-	s.comm.halt(e, m.halts)
-	// This may end the process of the absent rank, and with it r, which must be on the board by
-	// then.
-	if m.misses {
-		s.comm.sides[m.absent].process.owes(s)
-	}
-	return m.ended
-}
-
-// met is what has come of a meeting.
-type met struct {
-	ended  bool
-	others *transport.Request
-	halts  []board.Halt
-	absent int
-	misses bool // the absent rank
-}
-
-// meet has r meet others on the board. It returns false if that can't be: the rank has left r's
-// epoch, or a member has died.
-func (s *Comm) meet(number int, r *transport.Request) (m met, ok bool) {
+	e, number := r.Epoch, s.count(r.Epoch, r.Signature)
+	// The board and deaths read the number of the call from its tag.
+	r.Kind, r.Where, r.Err, r.Tag = transport.Joining, nil, nil, transport.CollectiveTag(number)
 	b := &s.comm.board
 	b.Lock()
-	defer b.Unlock()
-	// The epoch is looked at again with the board's lock. A rank that leaves an epoch first changes
-	// Live and then takes its requests off the board, with this lock. So r is found there, or finds
-	// here that its epoch is over. It is the same with a death: Lose, then Blind, then take. So
-	// DeathFor finds the death that has made the board blind.
-	if b.IsBlind() || r.Epoch != s.Live() {
-		return m, false
+	// A rank that leaves an epoch first changes Live and then takes its requests off the board,
+	// with this lock. So r is found there, or finds here that its epoch is over. It is the same
+	// with a death: Lose, then Blind, then take. So DeathFor finds the death that has made the
+	// board blind.
+	if b.IsBlind() || e != s.Live() {
+		b.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r.Err = cmp.Or(s.barred(r), s.DeathFor(r))
+		return true
 	}
-	m.ended, m.others, m.halts = b.Meet(s.rank, number, r)
+	// From here on another rank may end r, and its Completed may run on another goroutine.
+	ended, others, halts := b.Meet(s.rank, number, r)
 	// A rank that leaves is noted on the board with this lock. So it is found here, or its leave
 	// finds r waiting (isMissed).
-	if !m.ended {
-		m.absent, m.misses = b.Missing(r)
+	absent, misses := 0, false
+	if !ended {
+		absent, misses = b.Missing(r)
 	}
 	// The ends are counted before the lock is free, as in a side with its mu. So Quiesce at one of
 	// these ranks waits for them, although the requests are on no list any more (P4).
-	s.comm.begin(m.others)
-	return m, true
+	s.comm.begin(others)
+	b.Unlock()
+	// Ends and halts are told without locks, because what is told may begin operations.
+	s.comm.tell(others, nil)
+	s.comm.halt(e, halts)
+	// This may end the process of the absent rank, and with it r, which must be on the board by
+	// then.
+	if misses {
+		s.comm.sides[absent].process.owes(s)
+	}
+	return ended
 }
 
 // begin and tell are those of the sides that requests which the board has ended belong to. The

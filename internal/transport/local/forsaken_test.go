@@ -24,15 +24,11 @@ var operations = []struct {
 	call  bool // even if the program does not wait
 }{
 	{"receive", func(c *Comm) *request { return recv(c, 1, nil) }, true, false},
-	{"receive of any tag", func(c *Comm) *request {
-		return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag})
-	}, true, false},
+	{"receive of any tag", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: transport.AnyTag}) }, true, false},
 	{"probe", func(c *Comm) *request { return start(c, c.Probe, transport.Request{Peer: 1, Tag: 3}) }, true, false},
 	{"synchronous send", func(c *Comm) *request { return send(c, 1, nil, transport.Synchronous) }, true, false},
 	{"long send", func(c *Comm) *request { return send(c, 1, make([]byte, EagerLimit+1), 0) }, true, false},
-	{"the library's receive", func(c *Comm) *request {
-		return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7})
-	}, true, true},
+	{"the library's receive", func(c *Comm) *request { return start(c, c.Irecv, transport.Request{Peer: 1, Tag: -7}) }, true, true},
 	{"the library's send", func(c *Comm) *request {
 		return start(c, c.Isend, transport.Request{Peer: 1, Tag: -7, Mode: transport.Synchronous})
 	}, true, true},

@@ -11,8 +11,8 @@ import (
 
 // A communicator is what all its ranks share.
 type communicator struct {
-	*job
-	id uint64 // see ID
+	mortal bool   // processes may die
+	id     uint64 // see ID
 	// Sides and their processes never change, so they are read without a lock. A rank that uses one
 	// side keeps all of them alive.
 	sides  []Comm
@@ -24,11 +24,6 @@ type communicator struct {
 	// of its parent, so mu comes before all other locks here (see Comm).
 	mu   sync.Mutex
 	subs map[transport.Name]*sub
-}
-
-// job is what all communicators share.
-type job struct {
-	mortal bool // processes may die
 }
 
 // sub is a communicator that some of its members have made, and others may still make.
@@ -59,7 +54,7 @@ func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
 	processes := make([]process, n)
-	c := newCommunicator(&job{mortal}, 1, n, 0, func(i int) *process { return &processes[i] })
+	c := newCommunicator(mortal, 1, n, 0, func(i int) *process { return &processes[i] })
 	sides := make([]*Comm, n)
 	for i := range sides {
 		sides[i] = &c.sides[i]
@@ -67,8 +62,8 @@ func newJob(n int, mortal bool) []*Comm {
 	return sides
 }
 
-func newCommunicator(j *job, id uint64, n int, e transport.Epoch, member func(int) *process) *communicator {
-	c := &communicator{job: j, id: id, sides: make([]Comm, n)}
+func newCommunicator(mortal bool, id uint64, n int, e transport.Epoch, member func(int) *process) *communicator {
+	c := &communicator{mortal: mortal, id: id, sides: make([]Comm, n)}
 	// No rank uses the new communicator yet. But deaths and leaves reach a side as soon as it has
 	// joined, and then visit all others. So all sides are complete before the first of them joins.
 	c.board.Open(n, e)
@@ -121,7 +116,7 @@ func (s *Comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 			}
 			return members[i]
 		}
-		c := newCommunicator(parent.job, name.Digest(parent.id), n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
+		c := newCommunicator(parent.mortal, name.Digest(parent.id), n, name.Epoch, func(i int) *process { return parent.sides[rankOf(i)].process })
 		made = &sub{communicator: c, missing: make([]bool, len(parent.sides)), count: n}
 		if members != nil {
 			made.ranks = make([]int, len(parent.sides))

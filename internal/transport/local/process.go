@@ -67,8 +67,8 @@ func (p *process) join(s *Comm) (dead bool) {
 // leave notes that the program has ended. It will send no message that others wait for. It does not
 // end the process, which still forwards errors, unless another rank needs it and processes are
 // mortal. Where they are not, the requests that need it end with a LeftError instead.
-func (p *process) leave(j *job, dies bool) {
-	if dies && j.mortal {
+func (p *process) leave(mortal, dies bool) {
+	if dies && mortal {
 		p.expire()
 		return
 	}
@@ -81,11 +81,11 @@ func (p *process) leave(j *job, dies bool) {
 	}
 	// All boards have the note now. A call that comes to one of them later finds there that the
 	// rank is absent, and calls owes. Calls that came before are found here.
-	if j.mortal && p.isMissed() {
+	if mortal && p.isMissed() {
 		p.expire()
 		return
 	}
-	if j.mortal && p.awaited.Load() > 0 {
+	if mortal && p.awaited.Load() > 0 {
 		for _, s := range p.live() {
 			s.comm.expireIfNeeded(s)
 		}
@@ -97,7 +97,7 @@ func (p *process) leave(j *job, dies bool) {
 		p.miss()
 		// Read after silent and the counts are set. A request that begins later finds these, and
 		// its rank looks for itself (look, Look, owes).
-		named := !j.mortal && (p.awaited.Load() > 0 || p.isMissed())
+		named := !mortal && (p.awaited.Load() > 0 || p.isMissed())
 		for _, s := range p.live() {
 			if c := s.comm; named || int(c.absent.Load()) >= len(c.sides)-1 {
 				for i := range c.sides {
@@ -315,7 +315,7 @@ func end(list *transport.Request, err error) {
 }
 
 func (s *Comm) Die()            { s.process.die() }
-func (s *Comm) Leave(dies bool) { s.process.leave(s.comm.job, dies) }
+func (s *Comm) Leave(dies bool) { s.process.leave(s.comm.mortal, dies) }
 
 func (s *Comm) HasReturned(rank int) bool { return s.comm.sides[rank].process.left.Load() }
 

@@ -10,10 +10,9 @@ import (
 // working counts the pieces of work that use a rank's buffers after the requests have been taken
 // out of all lists. There are two: a long message is copied without a lock; and the end of a
 // request of a collective operation may start the next step of its algorithm, with the program's
-// function in it.
-//
-// Any goroutine may do such work, and may call Advance while it does. So no goroutine waits for the
-// count to reach 0. The one that ends the last piece of work calls the functions in waiting.
+// function in it. Any goroutine may do such work, and may call Advance while it does. So no
+// goroutine waits for the count to reach 0. The one that ends the last piece of work calls the
+// functions in waiting.
 type working struct {
 	// Both are in one word, so the goroutine that ends a piece of work learns in one atomic
 	// operation that it was the last one and that somebody waits. If nobody does, it takes no lock.

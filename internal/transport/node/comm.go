@@ -165,13 +165,13 @@ func (c *comm) Advance(generation int, cause error) {
 	c.endAll(c.Matcher.Advance(generation, cause), cause)
 }
 
-// Quiesce makes the engine call then after it has told all ends of requests so far. News is told in
-// order, by one goroutine at a time. So every Completed that was due, or running on another
-// goroutine, has returned by then. Bytes are copied with mu held, or belong to transfers for which
-// endAll has waited. So the buffers are free (P4).
+// Quiesce makes the engine call then after it has told all ends of requests so far. Callbacks are
+// called in order, by one goroutine at a time. So every Completed that was due, or running on
+// another goroutine, has returned by then. Bytes are copied with mu held, or belong to transfers
+// for which endAll has waited. So the buffers are free (P4).
 func (c *comm) Quiesce(then func()) {
 	c.e.lock()
-	c.e.news = append(c.e.news, news{call: then})
+	c.e.due = append(c.e.due, callback{call: then})
 	c.e.unlock()
 }
 
@@ -229,6 +229,10 @@ func (c *comm) Sub(name transport.Name, members []int) (transport.Comm, error) {
 		liveness = e.livenessOf(context)
 	}
 	made := e.newComm(context, liveness, rank, processes, name.Epoch)
+	if c.context == world || name == transport.FirstName() {
+		// What is recorded before is of earlier programs. This one has made no call but "call 0".
+		e.record.Add(uint64(context), 0, 0, 0)
+	}
 	e.unlock()
 	return made, nil
 }
@@ -259,7 +263,7 @@ func (c *comm) Leave(dies bool) {
 func (c *comm) HasReturned(rank int) bool { return c.liveness.left[c.process(rank)].Load() }
 
 // EachPending leaves out a receive whose bytes are under way, because it waits for no program. When
-// mu is unlocked there is no news, since visit ends no request.
+// mu is unlocked nothing is due, since visit ends no request.
 func (c *comm) EachPending(visit func(*transport.Request)) {
 	c.e.lock()
 	defer c.e.mu.Unlock()

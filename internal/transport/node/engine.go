@@ -1,9 +1,12 @@
 package node
 
 import (
+	"crypto/rand"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -12,12 +15,12 @@ import (
 // except for the fields that say otherwise and those that do not change after Begin. All calls of
 // the fabric are made with mu held.
 type engine struct {
-	// No function of the program is called while mu is held: see teller.
+	// No function of the program is called while mu is held: see callbacks.
 	fabric Fabric
 	mu     sync.Mutex
 	place
 	mover
-	teller
+	callbacks
 	node
 	comms map[contextID]*comm // those that this rank has made and not closed
 	// latest is the communicator of the last message, which is probably that of the next one too.
@@ -56,9 +59,21 @@ type place struct {
 
 func newEngine(fabric Fabric, mortal bool) *engine {
 	e := &engine{
-		fabric: fabric, mortal: mortal, rendezvous: newRendezvous(),
+		fabric: fabric, mortal: mortal,
 		comms: make(map[contextID]*comm), closed: [2]map[contextID]struct{}{{}, {}}, early: make(map[contextID][]*arrival), families: make(map[contextID]*liveness),
-		mover: newMover(),
+		rendezvous: rendezvous{
+			offers: make(map[uint64]*transfer), transfers: make(map[uint64]*transfer),
+			tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: new(cookie),
+		},
+		mover: mover{
+			driving: driving{free: make(chan struct{}, 1)}, often: 256, shortest: remindPeriod, longest: time.Second,
+			attend: make(chan struct{}, 1), stop: make(chan struct{}),
+		},
+	}
+	_, _ = rand.Read(e.cookie[:]) // it never fails
+	// With one thread, the other goroutines of the program run only if this one lets them.
+	if runtime.GOMAXPROCS(0) == 1 {
+		e.often = 4
 	}
 	e.discarded = e.received
 	return e
@@ -90,8 +105,24 @@ func (e *engine) take(source int, packet []byte) error {
 	// was declared dead, so that it ends (H7).
 	case e.dead[source] && h.kind < beat: // declared dead: only its heart's packets are answered
 		return nil
-	case h.kind > offer:
-		return e.takeNotice(source, *h, rest)
+	case h.kind <= offer: // a message, most often
+	// The fields are as yet unchecked: these return an error for what does not fit this process's
+	// own state.
+	case h.kind >= beat:
+		return e.heart.take(source, *h, rest)
+	case h.kind == accept || h.kind == pulled:
+		return e.accepted(source, *h)
+	case h.kind == part:
+		return e.takePart(source, *h, rest)
+	case h.kind == withdrawn:
+		e.forget(source, *h)
+		return nil
+	case h.kind == credit:
+		return e.takeCredit(source, *h)
+	case h.kind == reminder:
+		return e.takeReminder(source, *h)
+	default:
+		return e.takeLiveness(source, *h)
 	}
 	a.source, a.bytes = source, rest
 	c := e.latest
@@ -112,28 +143,6 @@ func (e *engine) take(source int, packet []byte) error {
 		e.early[to] = append(e.early[to], a.kept())
 	}
 	return nil
-}
-
-// takeNotice is take for a packet that is neither a message nor an offer. The fields are as yet
-// unchecked: the functions that it calls return an error for what does not fit this process's own
-// state.
-func (e *engine) takeNotice(source int, h header, rest []byte) error {
-	switch {
-	case h.kind >= beat:
-		return e.heart.take(source, h, rest)
-	case h.kind == accept || h.kind == pulled:
-		return e.accepted(source, h)
-	case h.kind == part:
-		return e.takePart(source, h, rest)
-	case h.kind == withdrawn:
-		e.forget(source, h)
-		return nil
-	case h.kind == credit:
-		return e.takeCredit(source, h)
-	case h.kind == reminder:
-		return e.takeReminder(source, h)
-	}
-	return e.takeLiveness(source, h)
 }
 
 // remembered is the least number of closed communicators that are remembered; at most twice as many
@@ -218,10 +227,10 @@ func (e *engine) fail(err error) {
 	clear(e.coming)
 }
 
-// tellFailure adds the call of OnFailure's function to the news.
+// tellFailure adds the call of OnFailure's function to the callbacks.
 func (c *comm) tellFailure() {
 	if told, err := c.onFailure, c.e.err; told != nil {
-		c.e.news = append(c.e.news, news{call: func() { told(err) }})
+		c.e.due = append(c.e.due, callback{call: func() { told(err) }})
 	}
 }
 

@@ -105,8 +105,8 @@ func (s *Sink) Came(source int, packet []byte) {
 // dead.
 func (s *Sink) Ended(id uint64, length int, dead bool) { (*engine)(s).ended(id, length, dead) }
 
-// Tell makes the engine call f when mu is free, after it has told all earlier news.
-func (s *Sink) Tell(f func()) { s.news = append(s.news, news{call: f}) }
+// Tell makes the engine call f when mu is free, after all earlier callbacks.
+func (s *Sink) Tell(f func()) { s.due = append(s.due, callback{call: f}) }
 
 // A Header is the header of a packet, for a fabric that sends it.
 type Header = header

@@ -98,8 +98,8 @@ func around(machines []int) []int {
 }
 
 // beat calls tick whenever a tick is due, until the job ends. It runs on a goroutine of its own.
-// goOn could not do it: it tells news, in which the program's functions may run for a long time,
-// and silence for that time would be taken for death.
+// goOn could not do it: it calls callbacks, in which the program's functions may run for a long
+// time, and silence for that time would be taken for death.
 func (e *engine) beat() {
 	timer := time.NewTimer(0)
 	for {
@@ -111,7 +111,7 @@ func (e *engine) beat() {
 		e.lock()
 		next := e.heart.tick()
 		if e.err == nil {
-			e.mu.Unlock() // other goroutines tell the news: that may take long, and would delay the next beat
+			e.mu.Unlock() // other goroutines call the callbacks: that may take long, and would delay the next beat
 		} else {
 			e.unlock()
 		}

@@ -11,13 +11,13 @@ import (
 
 // Listen makes l the listener. It gets the messages that have come already, and then those that
 // come later. The lock is held from the assignment to the look at the dead. So of each death the
-// listener is told, here or by noteDeath. Deaths come before messages, but all are news: nothing is
+// listener is told, here or by noteDeath. Deaths come before messages, all by callbacks: nothing is
 // told with mu held, since the listener has locks of its own, and may call Poke.
 func (c *comm) Listen(l transport.Listener) {
 	c.e.lock()
 	c.listener = l
 	for _, rank := range c.Dead() {
-		c.e.news = append(c.e.news, news{to: l, from: rank, died: true})
+		c.e.due = append(c.e.due, callback{to: l, from: rank, died: true})
 	}
 	c.handOn()
 	c.e.unlock()
@@ -53,7 +53,7 @@ func (c *comm) handOn() {
 	// The listener may keep the payload: it is a copy, or was allocated for the transfer.
 	for ; n < len(c.inbox) && c.inbox[n].header.kind == whole; n++ {
 		a := c.inbox[n]
-		c.e.news = append(c.e.news, news{to: c.listener, from: c.rankIn(a.source), payload: a.bytes})
+		c.e.due = append(c.e.due, callback{to: c.listener, from: c.rankIn(a.source), payload: a.bytes})
 	}
 	c.inbox = slices.Delete(c.inbox, 0, n)
 }
@@ -94,10 +94,8 @@ func (c *comm) Poke() {
 	}
 }
 
-// tell sends a message of the listener to the listener of another rank.
-//
-// It has no lead. The error channel sends few messages (P6), and must not wait for a rank that
-// computes.
+// tell sends a message of the listener to the listener of another rank. It has no lead. The error
+// channel sends few messages (P6), and must not wait for a rank that computes.
 func (c *comm) tell(to int, payload []byte) {
 	h := header{kind: whole, to: c.context, length: len(payload), listener: true}
 	if len(payload) <= c.e.eager(c.process(to)) {

@@ -11,14 +11,11 @@ import (
 )
 
 // liveness is what this process knows about which processes are dead and which have left, for the
-// communicators of one program. A process leaves when its program has ended.
-//
-// A process that has left still runs and passes errors on, but it makes no more calls. When another
-// process waits for it, it is told so. If processes are mortal it then expires: for the
-// communicators of the program, it counts as dead, as if it had been killed. If they are not
-// mortal, the requests that need it end with a LeftError.
-//
-// The engine's mu protects it.
+// communicators of one program. A process leaves when its program has ended. A process that has
+// left still runs and passes errors on, but it makes no more calls. When another process waits for
+// it, it is told so. If processes are mortal it then expires: for the communicators of the program,
+// it counts as dead, as if it had been killed. If they are not mortal, the requests that need it
+// end with a LeftError. The engine's mu protects it.
 type liveness struct {
 	// family is the context of the communicator that all others of the program are derived from.
 	family contextID
@@ -52,10 +49,9 @@ func (e *engine) livenessOf(family contextID) *liveness {
 }
 
 // findDeaths asks the fabric and the heart for deaths, and notes them. Before that it takes the
-// packets that the dead have sent. If processes are not mortal, a death ends the job.
-//
-// The report of a death may overtake packets of the dead process. These have to be taken first: it
-// sent them while it lived, and a receive that one of them matches must not end with the death.
+// packets that the dead have sent. If processes are not mortal, a death ends the job. The report of
+// a death may overtake packets of the dead process. These have to be taken first: it sent them
+// while it lived, and a receive that one of them matches must not end with the death.
 func (e *engine) findDeaths() {
 	dead, err := e.fabric.Failed()
 	for n, last := 0, false; err == nil && e.mortal && !last && n < lastPackets; n++ {
@@ -125,7 +121,7 @@ func (e *engine) died(process int) {
 
 // noteDeath notes the death of a process, for one program. It tells the listeners first, and then
 // ends the requests that need the dead process. So no program gets an error because of a death of
-// which its error channel has not been told. News keeps this order.
+// which its error channel has not been told. Callbacks keep this order.
 func (e *engine) noteDeath(l *liveness, process int) {
 	if l.dead[process] {
 		return
@@ -137,7 +133,7 @@ func (e *engine) noteDeath(l *liveness, process int) {
 	}
 	for _, c := range e.comms {
 		if rank := c.rankIn(process); c.liveness == l && rank >= 0 && c.listener != nil {
-			e.news = append(e.news, news{to: c.listener, from: rank, died: true})
+			e.due = append(e.due, callback{to: c.listener, from: rank, died: true})
 		}
 	}
 	for _, c := range e.comms {

@@ -72,7 +72,7 @@ func (m *machines) working() (all []*engine) {
 	return all
 }
 
-// settle waits until no packet is under way, nor news of an end.
+// settle waits until no packet is under way, nor the callback of an end.
 func (m *machines) settle() {
 	for idle := 0; idle < 20; idle++ {
 		runtime.Gosched()

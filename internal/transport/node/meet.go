@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"math/bits"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -65,10 +66,7 @@ func (c *comm) Meet(r *transport.Request) (ended bool) {
 		c.contradict(r.Epoch, odd)
 	}
 	r.Kind, r.Where, r.Peer, r.Tag = transport.Joining, nil, transport.AnySource, transport.CollectiveTag(number)
-	if r.Err = c.barred(r); r.Err == nil {
-		r.Err = c.DeathFor(r)
-	}
-	if r.Err != nil {
+	if r.Err = cmp.Or(c.barred(r), c.DeathFor(r)); r.Err != nil {
 		return true
 	}
 	c.show(r, m.Flow == transport.Together || c.ahead.meets(r.Epoch, m.Bytes))

@@ -58,18 +58,6 @@ type mover struct {
 	idle sync.WaitGroup
 }
 
-func newMover() mover {
-	// With one thread, the other goroutines of the program run only if this one lets them.
-	often := 256
-	if runtime.GOMAXPROCS(0) == 1 {
-		often = 4
-	}
-	return mover{
-		driving: driving{free: make(chan struct{}, 1)}, often: often, shortest: remindPeriod, longest: time.Second,
-		attend: make(chan struct{}, 1), stop: make(chan struct{}),
-	}
-}
-
 // goOn makes progress from time to time while the program computes, and sleeps for the goroutines
 // that have waited in vain: whatever they wait for wakes it. It also sends reminders, even if
 // another goroutine makes progress. It runs on a goroutine of its own until End.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"os"
 	"unsafe"
@@ -35,12 +34,6 @@ func (e *engine) pullable(length int) bool {
 // A cookie is random bytes in the memory of a process. By reading them too, a receiver makes sure
 // that it reads the right process: process ids are reused, and differ between namespaces.
 type cookie [16]byte
-
-func newCookie() *cookie {
-	c := new(cookie)
-	_, _ = rand.Read(c[:]) // it never fails
-	return c
-}
 
 // origin says where the bytes of an offer are. It is sent with the offer.
 type origin struct {

@@ -43,7 +43,6 @@ type transfer struct {
 }
 
 // rendezvous is the state of a process's transfers. It is part of the engine, whose mu protects it.
-//
 // A transfer at the sender is in offers until the offer is accepted or taken back. Then it is in
 // transfers until the fabric has sent the bytes, or in the remainders of an outbox until the ring
 // has them. A transfer at the receiver is in transfers or in coming, until all bytes have come.
@@ -59,11 +58,6 @@ type rendezvous struct {
 	// It reads the first of them until that is complete.
 	pulls  []pull
 	cookie *cookie // shows receivers that they read this process's memory
-}
-
-func newRendezvous() rendezvous {
-	return rendezvous{offers: make(map[uint64]*transfer), transfers: make(map[uint64]*transfer),
-		tagged: make(map[uint32]bool), coming: make(map[uint32]*transfer), cookie: newCookie()}
 }
 
 // offer offers a process the message with header h and the bytes of t.

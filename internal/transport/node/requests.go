@@ -53,11 +53,7 @@ func (c *comm) send(r *transport.Request) {
 	// is no other call to compare it with.
 	r.Status = transport.Status{Source: c.rank, Tag: r.Tag, Bytes: len(r.Buf), Signature: r.Signature}
 	// An epoch that has ended comes before a death: the request belongs to the error that ended it.
-	err := c.barred(r)
-	if err == nil {
-		err = c.DeathFor(r)
-	}
-	if err != nil {
+	if err := cmp.Or(c.barred(r), c.DeathFor(r)); err != nil {
 		e.end(r, err)
 		return
 	}
@@ -122,7 +118,7 @@ func (c *comm) Mrecv(r *transport.Request) {
 	}
 }
 
-// TryRecv takes the message, if it has come, without news.
+// TryRecv takes the message, if it has come, without a callback.
 func (c *comm) TryRecv(r *transport.Request) (received bool) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -140,11 +136,9 @@ func (c *comm) TryRecv(r *transport.Request) (received bool) {
 
 // direct receives the next packet of r's peer, if that is the message that r matches and nothing
 // else waits on either side. It leaves messages of another signature to the queues, which compare
-// calls.
-//
-// It saves the queues and their bookkeeping, which take longer than to copy a short message. It
-// must not do anything else than take would do, so whatever needs more than a copy is left to ends:
-// a posted request or a waiting message, either of which may be the older one that has to be
+// calls. It saves the queues and their bookkeeping, which take longer than to copy a short message.
+// It must not do anything else than take would do, so whatever needs more than a copy is left to
+// ends: a posted request or a waiting message, either of which may be the older one that has to be
 // matched first (F5); any source, where the next message may come from any ring; memory that has to
 // be allocated; deaths; and a heart, which has to hear of each packet.
 func (c *comm) direct(r *transport.Request) bool {
@@ -191,7 +185,7 @@ func (c *comm) direct(r *transport.Request) bool {
 	return true
 }
 
-// begin begins a receive or a probe. The end of one that has ended at once is news like any other.
+// begin begins a receive or a probe. The end of one that has ended at once has a callback, too.
 func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 	c.e.lock()
 	defer c.e.unlock()
@@ -201,7 +195,6 @@ func (c *comm) begin(r *transport.Request, kind transport.Kind) {
 }
 
 // ends begins a receive or a probe, and says whether it has ended already. Its Done is not called.
-//
 // Beginning makes end set Ended, and nobody is told. So r remains the caller's, and may be read
 // here after it has ended. Otherwise a Light request might be in use again by then.
 func (c *comm) ends(r *transport.Request, kind transport.Kind) bool {
@@ -230,7 +223,7 @@ func (c *comm) lookFor(r *transport.Request) {
 }
 
 // Start begins the requests of a step of an algorithm. It returns how many of them have ended at
-// once; these are not in the news.
+// once; these have no callbacks.
 func (c *comm) Start(rs []transport.Request) (ended int) {
 	c.e.lock()
 	defer c.e.unlock()

@@ -6,15 +6,12 @@ import (
 )
 
 // core says whether the goroutine that makes progress shares its processor core with another
-// process of the job.
-//
-// A goroutine with a core of its own looks for packets all the time, and yields the core only after
-// a while. If another process of the job needs the same core, looking only delays the packets of
-// that process, so the goroutine yields at once. Processes share cores if the job has more
-// processes than cores. Otherwise the system may still place two of them on one core, for as long
-// as other programs keep the other cores busy. The time that a yield took shows it: see came.
-//
-// Only the goroutine that makes progress changes it.
+// process of the job. A goroutine with a core of its own looks for packets all the time, and yields
+// the core only after a while. If another process of the job needs the same core, looking only
+// delays the packets of that process, so the goroutine yields at once. Processes share cores if the
+// job has more processes than cores. Otherwise the system may still place two of them on one core,
+// for as long as other programs keep the other cores busy. The time that a yield took shows it: see
+// came. Only the goroutine that makes progress changes it.
 type core struct {
 	crowded bool // the job has more ranks than cores; set at the start
 	// shared says that another process of the job was seen on this core. Any goroutine may read

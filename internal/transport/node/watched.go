@@ -72,10 +72,9 @@ const patience = time.Minute
 
 // join connects this process with the others of its machine, if all of them can be connected. It
 // also makes them share memory, in groups of at most most processes, if most is not 0. They meet in
-// a directory that the first process makes.
-//
-// Its calls of the Network are collective. So a process for which something fails must not return
-// before the others do: it makes the same calls, and AllNear tells the others. Then all do without.
+// a directory that the first process makes. Its calls of the Network are collective. So a process
+// for which something fails must not return before the others do: it makes the same calls, and
+// AllNear tells the others. Then all do without.
 func (w *watched) join(s *Start, most int) (err error) {
 	if w.near, err = w.Neighbours(0); err != nil || len(w.near) == 1 {
 		return err

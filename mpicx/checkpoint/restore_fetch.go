@@ -10,11 +10,9 @@ import (
 
 // fetch carries out this rank's part of a retrieval. It returns what this rank then has, and which
 // of its files are bad, and throws other errors. Messages between two ranks are in the order of the
-// retrieval.
-//
-// A rank begins everything that it sends before it waits for the first message. So ranks cannot
-// wait for each other in a circle. All messages have the same tag: messages of two ranks do not
-// overtake each other (F5), and both ranks go through decodes and reads in the same order, the
+// retrieval. A rank begins everything that it sends before it waits for the first message. So ranks
+// cannot wait for each other in a circle. All messages have the same tag: messages of two ranks do
+// not overtake each other (F5), and both ranks go through decodes and reads in the same order, the
 // decodes first. If an error or a death interrupts this, from still has all it had.
 func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetching, bad []stored) {
 	rank := s.comm.Rank()
@@ -79,9 +77,8 @@ func (p *retrieval) fetch(ctx context.Context, s *Store, from *Store) (x *fetchi
 	return x, bad
 }
 
-// A fetching is the state of one rank while it carries out its part of a retrieval.
-//
-// It belongs to the goroutine that calls Open or Rejoin.
+// A fetching is the state of one rank while it carries out its part of a retrieval. It belongs to
+// the goroutine that calls Open or Rejoin.
 type fetching struct {
 	ctx           context.Context
 	comm          *mpicx.Comm
@@ -92,10 +89,8 @@ type fetching struct {
 	fetched, sent int64
 }
 
-// give sends the shards that this rank has to the adopter.
-//
-// The loops are those of decode and blob, so the shards leave in the order in which the adopter
-// expects them.
+// give sends the shards that this rank has to the adopter. The loops are those of decode and blob,
+// so the shards leave in the order in which the adopter expects them.
 func (x *fetching) give(d *decoding) {
 	g := d.like.group()
 	for which := range d.like.Chunk {
@@ -112,10 +107,9 @@ func (x *fetching) give(d *decoding) {
 	}
 }
 
-// decode computes the blobs of the lost member of a group.
-//
-// A blob that was computed from shards has no checksum. Its records are at least checked for their
-// lengths, because wrong ones would make this rank panic.
+// decode computes the blobs of the lost member of a group. A blob that was computed from shards has
+// no checksum. Its records are at least checked for their lengths, because wrong ones would make
+// this rank panic.
 func (x *fetching) decode(d *decoding) {
 	for which := range d.like.Chunk {
 		b, isNew := x.blob(d, which)
@@ -147,10 +141,8 @@ func (x *fetching) join(parts []int, which int) []byte {
 }
 
 // blob computes one of the blobs of a lost member, chunk by chunk. isNew says that nothing else
-// uses its memory.
-//
-// One chunk at a time: a rank needs memory for k shards at once, not for all shards of all chunks.
-// The padding at the end stays, since a blob says its length.
+// uses its memory. One chunk at a time: a rank needs memory for k shards at once, not for all
+// shards of all chunks. The padding at the end stays, since a blob says its length.
 func (x *fetching) blob(d *decoding, which int) (data []byte, isNew bool) {
 	g, length := d.like.group(), d.like.Chunk[which]
 	for c := range g.k {

@@ -6,11 +6,9 @@ import (
 )
 
 // An inventory is a rank's contribution to an agreement, and to the meeting of all ranks in Open
-// and Rejoin.
-//
-// It names what a rank has and carries no data. All ranks get the inventories of all ranks in one
-// exchange, and compute from them what to do. This may depend on nothing else, such as a rank's own
-// directory.
+// and Rejoin. It names what a rank has and carries no data. All ranks get the inventories of all
+// ranks in one exchange, and compute from them what to do. This may depend on nothing else, such as
+// a rank's own directory.
 type inventory struct {
 	Slots    []*holding // in an agreement, of versions that count
 	Stamp    uint64
@@ -34,10 +32,9 @@ type inventory struct {
 }
 
 // A retrieval says how all ranks together get all parts of a version. It depends only on the
-// inventories, so all ranks compute the same one.
-//
-// It uses three sources, in this order: memory of the rank that saved or adopted a part, shards in
-// the memory of other ranks, files. Each needs more messages, or more time, than the one before.
+// inventories, so all ranks compute the same one. It uses three sources, in this order: memory of
+// the rank that saved or adopted a part, shards in the memory of other ranks, files. Each needs
+// more messages, or more time, than the one before.
 type retrieval struct {
 	key
 	// A part has one owner, so no part is adopted twice.
@@ -49,11 +46,9 @@ type retrieval struct {
 }
 
 // A decoding is a lost member of a group, and its parts, which the adopter computes from the shards
-// of other members.
-//
-// There are two numberings. like has the ranks of the communicator in which the slot was protected.
-// present, owner and adopter have the ranks of the communicator on which Open was called. A
-// position in the group is the same in both.
+// of other members. There are two numberings. like has the ranks of the communicator in which the
+// slot was protected. present, owner and adopter have the ranks of the communicator on which Open
+// was called. A position in the group is the same in both.
 type decoding struct {
 	like    *holding // the holding of a member of the same group, if possible of one that is whole
 	lost    int      // the lost member's position
@@ -65,19 +60,16 @@ type decoding struct {
 	adopter int
 }
 
-// A reading is a part that a rank has in a file.
-//
-// The rank that sees the file need not be the one that gets the part: directories may be of one
-// machine.
+// A reading is a part that a rank has in a file. The rank that sees the file need not be the one
+// that gets the part: directories may be of one machine.
 type reading struct {
 	file            stored
 	reader, adopter int
 }
 
 // choose returns the retrieval of the newest version of which nothing is missing. If there is none,
-// but some version counted, it returns an error that says what is missing of the newest such one.
-//
-// A version that never counted is chosen, too, if all its parts are there: they are of one Save, so
+// but some version counted, it returns an error that says what is missing of the newest such one. A
+// version that never counted is chosen, too, if all its parts are there: they are of one Save, so
 // they fit together, and it is newer. If parts of it are missing, it is passed over without an
 // error, because no program was told that it had been saved. A version counts as lost only if
 // something shows that it counted: a manifest, a damaged file, or a rank that remembers a version
@@ -153,12 +145,10 @@ func retrievalOf(k key, all []inventory) (_ *retrieval, missing []int) {
 }
 
 // decode plans the decodings of lost members of groups. The rank in the place of a lost member
-// adopts its parts, or else the next member of the group.
-//
-// One adopter takes over all parts of a lost member, those that the member itself had adopted
-// included, because they are in one blob and are computed together. A member that has too few
-// shards left in one group may have enough in an older one, which is why all groups of the version
-// are looked at.
+// adopts its parts, or else the next member of the group. One adopter takes over all parts of a
+// lost member, those that the member itself had adopted included, because they are in one blob and
+// are computed together. A member that has too few shards left in one group may have enough in an
+// older one, which is why all groups of the version are looked at.
 func (p *retrieval) decode(places map[int]int) {
 	for _, g := range p.groups {
 		for lost, r := range g.present {
@@ -204,10 +194,9 @@ func (p *retrieval) adopt(places map[int]int, part, adopter int) {
 	}
 }
 
-// groupsOf returns the groups of a version that have members left, the newest first.
-//
-// A group is known by its stamp and its first member: the groups of one agreement have no member in
-// common. The holding of any member describes the whole group, so one that is left is enough.
+// groupsOf returns the groups of a version that have members left, the newest first. A group is
+// known by its stamp and its first member: the groups of one agreement have no member in common.
+// The holding of any member describes the whole group, so one that is left is enough.
 func groupsOf(k key, all []inventory) (groups []*decoding) {
 	for r, inv := range all {
 		for _, h := range inv.Slots {
@@ -233,11 +222,10 @@ func groupsOf(k key, all []inventory) (groups []*decoding) {
 }
 
 // places returns, by part, the ranks that have no part of their own and are in the place of the
-// part's rank: they have its number in a communicator of the same size.
-//
-// With Replace a new rank has the number of the dead one (R2), so it is in its place. After a
-// Shrink ranks have other numbers than in the Save. If one of them is replaced after that, its part
-// is the one that the holdings of as many ranks have for its number: only a Shrink changes numbers.
+// part's rank: they have its number in a communicator of the same size. With Replace a new rank has
+// the number of the dead one (R2), so it is in its place. After a Shrink ranks have other numbers
+// than in the Save. If one of them is replaced after that, its part is the one that the holdings of
+// as many ranks have for its number: only a Shrink changes numbers.
 func (p *retrieval) places() map[int]int {
 	shrunk := slices.IndexFunc(p.groups, func(d *decoding) bool { return len(d.like.Own) == len(p.mine) })
 	places := make(map[int]int)
@@ -256,10 +244,8 @@ func (p *retrieval) places() map[int]int {
 }
 
 // isAgain says whether a new group is this group again, with the same data. Where a member has lost
-// them, they have been decoded or read.
-//
-// The blobs are then the same bytes as before, because each has one part. A blob of several parts
-// may have them in another order.
+// them, they have been decoded or read. The blobs are then the same bytes as before, because each
+// has one part. A blob of several parts may have them in another order.
 func (d *decoding) isAgain(h *holding) bool {
 	one := func(a, b []int) bool { return len(a) == 1 && slices.Equal(a, b) }
 	g := d.like
@@ -270,11 +256,9 @@ func (d *decoding) isAgain(h *holding) bool {
 func (d *decoding) keeps(at int) bool { return d.whole[at] && d.present[at] == d.like.Members[at] }
 
 // sources returns the ranks and numbers of k shards of the stripe of a chunk, the adopter's first.
-// It returns nil if there are fewer than k.
-//
-// Shards of the adopter come first because they need no message. Any k shards of a stripe do, as
-// the code is a Reed-Solomon code, and copies are the case k = 1. Data of a member that is not
-// whole are not used: they may be shorter than a chunk says.
+// It returns nil if there are fewer than k. Shards of the adopter come first because they need no
+// message. Any k shards of a stripe do, as the code is a Reed-Solomon code, and copies are the case
+// k = 1. Data of a member that is not whole are not used: they may be shorter than a chunk says.
 func (d *decoding) sources(chunk int) (ranks, shards []int) {
 	g := d.like.group()
 	stripe := g.stripeOf(d.lost, chunk)
@@ -293,9 +277,8 @@ func (d *decoding) sources(chunk int) (ranks, shards []int) {
 	return ranks, shards
 }
 
-// possible says whether there are enough shards for all chunks.
-//
-// Each chunk is of another stripe, with shards at other positions, so each has to be looked at.
+// possible says whether there are enough shards for all chunks. Each chunk is of another stripe,
+// with shards at other positions, so each has to be looked at.
 func (d *decoding) possible() bool {
 	for c := range d.like.K {
 		if ranks, _ := d.sources(c); ranks == nil {
@@ -306,10 +289,9 @@ func (d *decoding) possible() bool {
 }
 
 // read plans for parts that are in files only. The rank in the place of a part adopts it. The ranks
-// share the parts that have no rank in their place.
-//
-// Several ranks may see the file. The lowest reads it, and if it finds the file damaged, it leaves
-// it out of its next inventory, so that the next lowest is chosen.
+// share the parts that have no rank in their place. Several ranks may see the file. The lowest
+// reads it, and if it finds the file damaged, it leaves it out of its next inventory, so that the
+// next lowest is chosen.
 func (p *retrieval) read(all []inventory, places map[int]int) {
 	for part, r := range p.owner {
 		if r >= 0 {
@@ -330,7 +312,6 @@ func (p *retrieval) read(all []inventory, places map[int]int) {
 }
 
 // held returns the parts of each rank after the retrieval, its own first or, if it has none, -1.
-//
 // All ranks compute it for all, so the new holdings describe each member without another exchange.
 func (p *retrieval) held() [][]int {
 	held := make([][]int, len(p.mine))

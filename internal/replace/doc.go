@@ -1,4 +1,4 @@
-// Package rescue decides which ranks take the places of the dead in the communicators that Replace
+// Package replace decides which ranks take the places of the dead in the communicators that Replace
 // makes, and tells these ranks. It must never know what a communicator is, how messages travel, how
 // the members of a communicator agree that others have died, or how a process is started.
 //
@@ -24,4 +24,4 @@
 // decision. Only the ranks before a waiting rank can invite it. If no invitation comes, it ends
 // when all of these have died or ended. To let it know, it greets them, and a rank whose program
 // ends tells the ranks that have greeted it.
-package rescue
+package replace
