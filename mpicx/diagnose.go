@@ -230,7 +230,7 @@ func report(ctx context.Context, o *options) *reporter {
 		after = stallTime
 	}
 	r := &reporter{out: o.set.Diagnoses, stall: &stall{after: after}, fails: o.deadlockError}
-	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, caught(nil), r.find)
+	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, r.caught(nil), r.find)
 	if after > 0 {
 		r.stall.look()
 		more := true
@@ -246,8 +246,8 @@ func report(ctx context.Context, o *options) *reporter {
 // caught returns the signals on which this process prints. It leaves out those that the program has
 // for itself, as far as is known: those in taken, and those that it ignores. In a bubble no signal
 // may be caught.
-func caught(taken []os.Signal) diagnosis.Caught {
-	c := diagnosis.Caught{Print: diagnosis.Signal(), Quit: diagnosis.Signals["SIGQUIT"], Several: machine.Processes() > 1}
+func (r *reporter) caught(taken []os.Signal) diagnosis.Caught {
+	c := diagnosis.Caught{Print: diagnosis.Signal(), Quit: diagnosis.Signals["SIGQUIT"], Several: machine.Processes() > 1, Tell: r.tell}
 	inBubble := time.Now().Before(start)
 	isFree := func(s os.Signal) bool {
 		return s != nil && !inBubble && !slices.Contains(taken, s) && !signal.Ignored(s)
@@ -261,14 +261,17 @@ func caught(taken []os.Signal) diagnosis.Caught {
 	return c
 }
 
-// here says where the rank of this process is, and at which line of the program, for the launcher.
-func (r *reporter) here() string {
-	roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
-	if len(roots) == 0 {
-		return ""
-	}
-	c := roots[len(roots)-1]
-	return c.where() + c.line()
+// tell tells the launcher where the rank of this process is, and at which line of the program, if
+// the launcher has asked.
+func (r *reporter) tell() bool {
+	return machine.Tell(func() string {
+		roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
+		if len(roots) == 0 {
+			return ""
+		}
+		c := roots[len(roots)-1]
+		return c.where() + c.line()
+	})
 }
 
 // add adds a rank of this process, given its first communicator, on the goroutine that will run its
@@ -396,7 +399,7 @@ func (r *reporter) asker() *Comm {
 // process prints it; see diagnosis.Side.AskOnce.
 func (r *reporter) find(ctx context.Context, why diagnosis.Why, delay time.Duration) string {
 	c := r.asker()
-	if c == nil || why == diagnosis.BySignal && machine.Tell(r.here) {
+	if c == nil {
 		return ""
 	}
 	said, ok := c.side.AskOnce(ctx, why, delay, c.proc.await)

@@ -1,13 +1,10 @@
 package diagnosis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"time"
@@ -20,51 +17,26 @@ import (
 type Reporter struct {
 	ctx     context.Context // of the job
 	out     io.Writer
+	on      Caught
 	find    func(ctx context.Context, why Why, delay time.Duration) string
 	running context.Context // until End
 	stop    context.CancelFunc
 	printer sync.WaitGroup // the goroutine of run, if there is anything to report
 	last    error          // the job's error at this process; set before running ends
-}
 
-// Signal returns the signal on which a process prints, as MPICX_DIAGNOSE says; nil: none.
-func Signal() os.Signal {
-	return Signals[cmp.Or(os.Getenv("MPICX_DIAGNOSE"), "SIGUSR1")]
-}
-
-// Caught are the signals that a Reporter gets; nil: none.
-type Caught struct {
-	Print os.Signal
-	// Quit, usually SIGQUIT, is raised again when it has been printed for.
-	Quit os.Signal
-	// Several says that the job has other processes. They may get Quit at the same time, and have
-	// to live until they have answered.
-	Several bool
+	signalled sync.Mutex // held while it prints on a signal
 }
 
 // Report starts a Reporter. The caller stops it by End. find asks the ranks until its context ends,
 // and returns the text to print, or "" if another process prints it; see [Side.AskOnce].
 func Report(ctx context.Context, out io.Writer, on Caught, find func(ctx context.Context, why Why, delay time.Duration) string) *Reporter {
-	r := &Reporter{ctx: ctx, out: out, find: find}
+	r := &Reporter{ctx: ctx, out: out, on: on, find: find}
 	r.running, r.stop = context.WithCancel(context.Background())
-	end, has := ctx.Deadline()
-	if !has && on.Print == nil && on.Quit == nil {
-		return r
+	r.catch()
+	if end, has := ctx.Deadline(); has {
+		due := time.After(time.Until(end) - ahead(end))
+		r.printer.Go(func() { r.run(end, due) })
 	}
-	var due <-chan time.Time
-	if has {
-		due = time.After(time.Until(end) - ahead(end))
-	}
-	signals := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{on.Print, on.Quit} {
-		if s != nil {
-			signal.Notify(signals, s)
-		}
-	}
-	r.printer.Go(func() {
-		defer signal.Stop(signals)
-		r.run(end, due, signals, on)
-	})
 	return r
 }
 
@@ -94,39 +66,19 @@ func (r *Reporter) Every(period time.Duration, check func(context.Context) (more
 // End stops the Reporter. All ranks of this process have returned; err is their error or nil.
 func (r *Reporter) End(err error) {
 	r.last = err
+	r.release()
 	r.stop()
 	r.printer.Wait()
 }
 
-// patience is how long the ranks are asked on a signal.
-const patience = 2 * time.Second
-
 // run asks and prints until running ends. due fires shortly before end, the deadline of the job.
-// Each value of signals is a request to print.
-func (r *Reporter) run(end time.Time, due <-chan time.Time, signals chan os.Signal, on Caught) {
+func (r *Reporter) run(end time.Time, due <-chan time.Time) {
 	found := "" // the text to print if the deadline passes
 	passed := r.ctx.Done()
 	for {
 		select {
 		case <-due:
 			found = r.ask(ByDeadline, time.Until(end)*3/4, end)
-		case s := <-signals:
-			if s != on.Quit {
-				r.printOn(patience)
-				continue
-			}
-			others := time.After(patience / 2)
-			if r.printOn(patience * 2 / 5); on.Several {
-				<-others
-			}
-			signal.Stop(signals)
-			if p, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = p.Signal(s)
-			}
-			if on.Print != nil { // unless the signal ends the process
-				signal.Notify(signals, on.Print)
-			}
-			continue
 		case <-passed:
 		case <-r.running.Done():
 			r.print(found, r.last)
@@ -136,13 +88,6 @@ func (r *Reporter) run(end time.Time, due <-chan time.Time, signals chan os.Sign
 			r.print(found, nil)
 			found, passed = "", nil
 		}
-	}
-}
-
-// printOn asks for some time, and prints the answers.
-func (r *Reporter) printOn(within time.Duration) {
-	if text := r.ask(BySignal, within/8, time.Now().Add(within)); text != "" {
-		fmt.Fprintf(r.out, "mpicx: on a signal, %s", text)
 	}
 }
 

@@ -31,7 +31,7 @@ func explain(state *os.ProcessState, byKernel bool) string {
 	case byKernel && ok:
 		text += fmt.Sprintf(", by the kernel for memory: %d MiB resident", usage.Maxrss>>10) // on Linux Maxrss is in KiB
 	case state.ExitCode() == 2:
-		text += ", as of a panic or a fatal error of Go's runtime"
+		text += ", as of a panic, a fatal error of Go's runtime or SIGQUIT"
 	case state.ExitCode() > 128:
 		text += fmt.Sprintf(", as of a shell whose program was ended by a signal: %v", syscall.Signal(state.ExitCode()-128))
 	}
