@@ -283,7 +283,7 @@ func (r *reporter) add(root *Comm) {
 	root.proc.stall = r.stall
 	root.t.Clock(&r.stall.clock)
 	if r.stall.after > 0 && len(r.roots) <= manyGoroutines {
-		root.proc.goroutine = thisGoroutine()
+		root.proc.goroutine.Store(int64(thisGoroutine()))
 	}
 }
 

@@ -87,7 +87,11 @@ func (c *Comm) said(why diagnosis.Why) string {
 // line returns the line of the program at which the rank's goroutine waits, with " at " before it,
 // or "".
 func (c *Comm) line() string {
-	if at := c.proc.stall.sources.of(c.proc.goroutine); at != "" {
+	goroutine := int(c.proc.goroutine.Load())
+	if goroutine == 0 {
+		return ""
+	}
+	if at := c.proc.stall.sources.of(goroutine); at != "" {
 		return " at " + at
 	}
 	return ""

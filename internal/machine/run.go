@@ -128,6 +128,8 @@ const again = time.Second
 func (r *run) pass(s syscall.Signal) {
 	if stops := s == syscall.SIGINT || s == syscall.SIGTERM; stops && r.Grace > 0 {
 		switch {
+		case r.killed:
+			return
 		case r.stop == 0:
 			r.stop, r.stopped, r.grace = s, time.Now(), time.After(r.Grace)
 		case time.Since(r.stopped) > again:
