@@ -151,8 +151,8 @@ func onPrint(s os.Signal) {
 	})
 }
 
-// onQuit prints, and then ends the process as if the signal had not been caught, or gives the signal
-// to the program, which has it for itself.
+// onQuit prints, and then ends the process as if the signal had not been caught. A program that has
+// the signal for itself gets it once more.
 func onQuit(s os.Signal) {
 	each(func(r *Reporter) {
 		if r.on.Quit != s {

@@ -22,7 +22,7 @@ type Job struct {
 	// Started, unless it is nil, is called when a process has been started.
 	Started func(rank, pid int)
 	// Grace is how long the processes have to end after the first SIGTERM or SIGINT that is passed
-	// on to them. Those that are left then are killed, or when one more comes. 0: they are not.
+	// on to them. Then, or when one more comes, Run kills those that are left; 0: it does not.
 	Grace time.Duration
 	// Ask is the signal on which a process of a job says where it is, see Tell; 0: none does.
 	Ask syscall.Signal

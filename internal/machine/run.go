@@ -82,7 +82,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 			r.kill(fmt.Sprintf("%v after %s", j.Grace, nameOf(r.stop)))
 		case <-r.deadline:
 			if r.hurried {
-				r.kill("after a death")
+				r.kill(fmt.Sprintf("%v after a death", 2*patience))
 				break
 			}
 			r.hurry()
@@ -133,7 +133,7 @@ func (r *run) pass(s syscall.Signal) {
 		case r.stop == 0:
 			r.stop, r.stopped, r.grace = s, time.Now(), time.After(r.Grace)
 		case time.Since(r.stopped) > again:
-			r.kill("a second signal, " + nameOf(s))
+			r.kill("at a second " + nameOf(s))
 			return
 		}
 	}
@@ -155,10 +155,10 @@ func (r *run) hurry() {
 
 // kill kills the processes that are left, and the processes that they have started, after saying
 // where they hang.
-func (r *run) kill(why string) {
+func (r *run) kill(when string) {
 	left := maps.Clone(r.running) // the processes that these have started may not end with them
 	if where := r.where(); where != "" {
-		r.say(fmt.Sprintf("killed, %s: %s", why, where))
+		r.say(fmt.Sprintf("still there %s, and killed: %s", when, where))
 	}
 	r.killed, r.grace, r.deadline = true, nil, nil
 	signalAll(left, syscall.SIGKILL)
@@ -406,9 +406,9 @@ func Signals() chan os.Signal {
 // it is the status of that process: other processes may learn of the death before the signal comes
 // to them, and return. Otherwise it is 0 if all processes have ended with 0, or all that have
 // survived the deaths of others. Else it is the status of the first process that has not ended with
-// 0, or with 75, if there is one: a job that has stopped, and can go on later, ends with 75. The
-// process whose death the others saw first counts as the first, no matter in which order the system
-// reports the ends.
+// 0, or with 75, if there is one: a job that has stopped, and can be continued later, ends with 75.
+// The process whose death the others saw first counts as the first, no matter in which order the
+// system reports the ends.
 func Status(outcomes []Outcome) int {
 	status, order := 0, 3*len(outcomes)
 	for _, o := range outcomes {
