@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,6 +28,7 @@ type Outcome struct {
 	died     bool // it had not left the job, or others still needed it, and other processes were in it
 	survived bool // others have continued without it
 	asked    bool // a signal that Run has forwarded, to ask the job to end, has ended it
+	killed   bool // Run has killed it
 	was      state
 }
 
@@ -157,30 +159,31 @@ func (r *run) hurry() {
 // where they hang.
 func (r *run) kill(when string) {
 	left := maps.Clone(r.running) // the processes that these have started may not end with them
-	if where := r.where(); where != "" {
+	r.killed, r.grace, r.deadline = true, nil, nil
+	if where := r.where(left); where != "" {
 		r.say(fmt.Sprintf("still there %s, and killed: %s", when, where))
 	}
-	r.killed, r.grace, r.deadline = true, nil, nil
 	signalAll(left, syscall.SIGKILL)
 }
 
 // answerTime is how long processes have to tell where they are before they are killed.
 const answerTime = 500 * time.Millisecond
 
-// where says where the processes are that are still running after this, by groups.
-func (r *run) where() string {
+// where says where those of the processes hang that do not end by themselves meanwhile, by groups.
+func (r *run) where(left map[int]*os.Process) string {
 	begin, ticks := time.Now(), make(map[int]time.Duration)
-	for rank, p := range r.running {
+	for rank, p := range left {
 		_, ticks[rank] = activity(p.Pid)
 	}
 	if r.roster.asked.Store(1); r.Ask != 0 {
-		signalAll(r.running, r.Ask)
+		signalAll(left, r.Ask)
 	}
 	look := time.NewTicker(lookOut)
 	defer look.Stop()
+	hangs := func(rank int) bool { return r.running[rank] != nil || r.outcomes[rank].killed }
 	told := func() bool {
-		for rank := range r.running {
-			if r.roster.told(rank) == "" {
+		for rank := range left {
+			if hangs(rank) && r.roster.told(rank) == "" {
 				return false
 			}
 		}
@@ -193,13 +196,13 @@ func (r *run) where() string {
 		case <-look.C:
 		}
 	}
-	var groups []string
 	at := make(map[int]string)
-	for rank, p := range r.running {
-		if at[rank] = r.roster.told(rank); at[rank] == "" {
-			at[rank] = r.seems(rank, p.Pid, ticks[rank], time.Since(begin))
+	for rank, p := range left {
+		if hangs(rank) {
+			at[rank] = cmp.Or(r.roster.told(rank), r.seems(rank, p.Pid, ticks[rank], time.Since(begin)))
 		}
 	}
+	var groups []string
 	for _, g := range diagnosis.Grouped(at) {
 		groups = append(groups, diagnosis.Name(g.Ranks)+": "+g.Text)
 	}
@@ -210,7 +213,7 @@ func (r *run) where() string {
 // processors at a time before now.
 func (r *run) seems(rank, pid int, used, before time.Duration) string {
 	state, now := activity(pid)
-	does := "no answer"
+	does := "hanging"
 	switch {
 	case state == 'T' || state == 't':
 		return "stopped"
@@ -307,6 +310,7 @@ func (r *run) noteEnd(e end) {
 	defer r.roster.processes[e.rank].noted.Store(1)
 	was := r.note(e.rank, e.state)
 	o := &r.outcomes[e.rank]
+	o.killed = r.killed && (o.endedBy(syscall.SIGKILL) || o.endedBy(r.Ask)) // Ask may end what is no Go program
 	switch {
 	case was == left || r.all() == 1:
 	case r.roster.any(mortal):
@@ -337,7 +341,7 @@ const needsAll = "; the others can't continue without it"
 // isPlain says whether the user knows why a process has ended, or is told otherwise: Run has passed
 // on the signal, or sent it, or nobody reads its output any more.
 func (r *run) isPlain(o *Outcome) bool {
-	return o.asked || lostReader(o) || r.killed && o.endedBy(syscall.SIGKILL)
+	return o.asked || o.killed || lostReader(o)
 }
 
 // lostReader says whether a process has ended because what reads the job's output has ended, such
@@ -439,6 +443,9 @@ const tempFail = 75
 func (o Outcome) Status() int {
 	if o.State == nil { // it could not be started
 		return 126
+	}
+	if o.killed {
+		return 128 + int(syscall.SIGKILL)
 	}
 	if s := endedBy(o.State); s != nil {
 		return 128 + int(s.(syscall.Signal))
