@@ -275,7 +275,7 @@ func leaveProcesses() error {
 // process lets it come before it says that others have died of it.
 func leaveEnding() error {
 	err := leaveProcesses()
-	if machine.Ending(courtesy) {
+	if machine.Ending(time.Second) {
 		time.Sleep(courtesy)
 	}
 	return err

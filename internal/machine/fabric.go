@@ -37,20 +37,28 @@ func Tell(here func() string) bool {
 	return true
 }
 
-// Ending says whether the launcher has had all processes end, by a signal. For some time it waits
-// until the launcher has seen the deaths that the processes have: one may be its reason.
+// Ending says whether the launcher has had all processes end, by a signal that it has sent. For some
+// time it waits until the launcher has seen the deaths that the processes have: one may be its
+// reason.
 func Ending(patience time.Duration) bool {
 	f := joined.Load()
 	if f == nil {
 		return false
 	}
 	end := time.Now().Add(patience)
-	for _, r := range f.roster.dead() {
-		for f.roster.processes[r].noted.Load() == 0 && time.Now().Before(end) {
+	wait := func(until func() bool) {
+		for !until() && time.Now().Before(end) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return f.roster.ending.Load() > 0
+	for _, r := range f.roster.dead() {
+		wait(func() bool { return f.roster.processes[r].noted.Load() > 0 })
+	}
+	if f.roster.ending.Load() == 0 {
+		return false
+	}
+	wait(func() bool { return f.roster.ending.Load() > 1 })
+	return true
 }
 
 // A fabric is the fabric of a job on one machine. It sees processes end. On the roster the

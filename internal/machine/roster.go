@@ -29,7 +29,7 @@ type totals struct {
 	deaths   atomic.Uint32 // that any process has seen
 	begun    atomic.Uint32 // processes that were started or are to be started; they are the first ones
 	survives atomic.Uint32 // 1: the job survives the death of a process; not known before one has joined
-	ending   atomic.Uint32 // 1: the launcher has passed on a signal that asks the job to end
+	ending   atomic.Uint32 // 1: the launcher passes on a signal that asks the job to end; 2: it has
 	asked    atomic.Uint32 // 1: the processes are to tell where they are
 }
 

@@ -142,6 +142,7 @@ func (r *run) pass(s syscall.Signal) {
 	if slices.Contains(ending, os.Signal(s)) {
 		r.ending = append(r.ending, s)
 		r.roster.ending.Store(1)
+		defer r.roster.ending.Store(2)
 	}
 	signalAll(r.running, s)
 	if s == syscall.SIGTSTP { // which stops them; SIGCONT continues the launcher and them
@@ -326,6 +327,7 @@ func (r *run) noteEnd(e end) {
 		if lostReader(o) && !r.hurried { // nobody reads what the others would say of this
 			r.roster.ending.Store(1)
 			r.hurry()
+			r.roster.ending.Store(2)
 		} else if r.deadline == nil && !r.killed {
 			r.deadline = time.After(patience)
 		}
