@@ -37,9 +37,8 @@ func Tell(here func() string) bool {
 	return true
 }
 
-// Ending says whether the launcher has had all processes end, by a signal that it has sent. For some
-// time it waits until the launcher has seen the deaths that the processes have: one may be its
-// reason.
+// Ending says whether the launcher has sent all processes a signal that ends the job. For some time
+// it waits until the launcher has seen the deaths that the processes have: one may be its reason.
 func Ending(patience time.Duration) bool {
 	f := joined.Load()
 	if f == nil {

@@ -168,7 +168,7 @@ func (r *run) kill(when string) {
 }
 
 // answerTime is how long processes have to tell where they are before they are killed.
-const answerTime = 500 * time.Millisecond
+const answerTime = time.Second
 
 // where says where those of the processes hang that do not end by themselves meanwhile, by groups.
 func (r *run) where(left map[int]*os.Process) string {

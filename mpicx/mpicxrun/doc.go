@@ -30,7 +30,7 @@
 //
 //	mpicxrun: still there 30s after SIGTERM, and killed: ranks 0, 2: Barrier #17 on world at step.go:88; rank 1: computing: nothing pending, last Barrier #16 on world at step.go:81; rank 3: stopped
 //
-// A process that does not tell where it is within half a second is stopped, computing or waiting. A
+// A process that does not tell where it is within a second is stopped, computing or waiting. A
 // program that has not called Run, or was started with MPICX_DIAGNOSE=off, tells nothing. With
 // -grace 0 there is no limit, and a second signal is passed on as the first.
 //

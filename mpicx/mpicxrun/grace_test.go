@@ -55,9 +55,9 @@ func TestGrace(t *testing.T) {
 		off    bool // no diagnosis
 		why    string
 	}{
-		{grace: "300ms", signal: syscall.SIGTERM, why: "300ms after SIGTERM, and killed: ranks 0, 2: " + waits + "; rank 1: " + computes},
+		{grace: "1s", signal: syscall.SIGTERM, why: "1s after SIGTERM, and killed: ranks 0, 2: " + waits + "; rank 1: " + computes},
 		{grace: "1h", signal: syscall.SIGINT, stop: true, why: "at a second SIGINT, and killed: rank 0: " + waits + "; rank 1: " + computes + "; rank 2: stopped"},
-		{grace: "300ms", signal: syscall.SIGINT, off: true, why: "300ms after SIGINT, and killed: ranks 0, 2: waiting, no answer; rank 1: .*no answer"},
+		{grace: "1s", signal: syscall.SIGINT, off: true, why: "1s after SIGINT, and killed: rank.*no answer"},
 	} {
 		if signal.Ignored(test.signal) { // nohup runs this test
 			continue
@@ -111,9 +111,8 @@ func TestQuit(t *testing.T) {
 	j.pids(t, 3)
 	j.send(t, syscall.SIGQUIT)
 	j.ends(t, 2)
-	require.Regexp(t, `^mpicx: on a signal, the ranks of world were in\n  ranks 0, 2: Recv .*\n  rank 1: computing: .*grace_test.go`, j.errs.String())
+	require.Regexp(t, `^mpicx: on a signal, the ranks of world were in\n(  .*\n)*  rank 1: computing: .*grace_test.go(.*\n)*SIGQUIT: quit`, j.errs.String())
 	require.Equal(t, 1, strings.Count(j.errs.String(), "on a signal"))
-	require.Contains(t, j.errs.String(), "SIGQUIT: quit")
 	t.Setenv("MPICX_DIAGNOSE", "off")
 	j = start(t, "stuck", "-n", "3")
 	j.pids(t, 3)
