@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/record"
 )
 
@@ -227,7 +230,7 @@ func report(ctx context.Context, o *options) *reporter {
 		after = stallTime
 	}
 	r := &reporter{out: o.set.Diagnoses, stall: &stall{after: after}, fails: o.deadlockError}
-	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, o.diagnoseOn, r.find)
+	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, r.caught(nil), r.find)
 	if after > 0 {
 		r.stall.look()
 		more := true
@@ -240,6 +243,37 @@ func report(ctx context.Context, o *options) *reporter {
 	return r
 }
 
+// caught returns the signals on which this process prints. It leaves out those that the program has
+// for itself, as far as is known: those in taken, and those that it ignores. In a bubble no signal
+// may be caught.
+func (r *reporter) caught(taken []os.Signal) diagnosis.Caught {
+	c := diagnosis.Caught{Print: diagnosis.Signal(), Quit: diagnosis.Signals["SIGQUIT"], Several: machine.Processes() > 1, Tell: r.tell}
+	inBubble := time.Now().Before(start)
+	isFree := func(s os.Signal) bool {
+		return s != nil && !inBubble && !slices.Contains(taken, s) && !signal.Ignored(s)
+	}
+	if !isFree(c.Quit) || c.Quit == c.Print || os.Getenv("MPICX_DIAGNOSE") == "off" || os.Getenv("GOTRACEBACK") == "none" {
+		c.Quit = nil
+	}
+	if !isFree(c.Print) {
+		c.Print = nil
+	}
+	return c
+}
+
+// tell tells the launcher where the rank of this process is, and at which line of the program, if
+// the launcher has asked.
+func (r *reporter) tell() bool {
+	return machine.Tell(func() string {
+		roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
+		if len(roots) == 0 {
+			return ""
+		}
+		c := roots[len(roots)-1]
+		return c.where() + c.line()
+	})
+}
+
 // add adds a rank of this process, given its first communicator, on the goroutine that will run its
 // program.
 func (r *reporter) add(root *Comm) {
@@ -249,7 +283,7 @@ func (r *reporter) add(root *Comm) {
 	root.proc.stall = r.stall
 	root.t.Clock(&r.stall.clock)
 	if r.stall.after > 0 && len(r.roots) <= manyGoroutines {
-		root.proc.goroutine = thisGoroutine()
+		root.proc.goroutine.Store(int64(thisGoroutine()))
 	}
 }
 

@@ -31,8 +31,8 @@ var instance struct {
 }
 
 // Initialize returns the process's Instance, and makes it if there is none (MPI_Init). Ctx bounds
-// how long it waits for the other processes. Ctx's deadline, and the signal that MPICX_DIAGNOSE
-// names, have a diagnosis printed, as with [Run]. Use Run if you can: it also tells the peers
+// how long it waits for the other processes. Ctx's deadline, and the signals SIGUSR1 and
+// SIGQUIT, have a diagnosis printed, as with [Run]. Use Run if you can: it also tells the peers
 // when the function fails or panics.
 func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	if ctx == nil {

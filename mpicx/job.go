@@ -45,6 +45,9 @@ type job struct {
 	courtesy time.Duration
 }
 
+// courtesy is the courtesy of a process that a launcher has started.
+const courtesy = 100 * time.Millisecond
+
 // goroutines returns a job whose ranks are all goroutines of this process. ranks is their number if
 // neither WithRanks nor MPICX_RANKS gives it.
 func goroutines(o *options, ranks int) *job {
@@ -181,10 +184,14 @@ func beginJob(ctx context.Context, o *options, ranks int) (*job, error) {
 	case err != nil:
 		return nil, mpiErrorf("Run", ClassOther, "%v", err)
 	case place != nil:
-		return joinJob(o, func(with node.Options) (*node.Job, error) { return machine.Begin(ctx, place, with.Mortal) }, never, 0)
+		j, err := joinJob(o, func(with node.Options) (*node.Job, error) { return machine.Begin(ctx, place, with.Mortal) }, never, 0)
+		if err == nil {
+			j.end = leaveEnding
+		}
+		return j, err
 	case launcher.Processes() > 0:
 		// When a process has exited, the launcher kills the others; see job.courtesy.
-		return joinJob(o, func(with node.Options) (*node.Job, error) { return startLaunched(ctx, with) }, canBeginAgain, 100*time.Millisecond)
+		return joinJob(o, func(with node.Options) (*node.Job, error) { return startLaunched(ctx, with) }, canBeginAgain, courtesy)
 	}
 	if err := refuseToBeAlone(o); err != nil {
 		return nil, err
@@ -262,6 +269,16 @@ func leaveProcesses() error {
 	processes.Lock()
 	defer processes.Unlock()
 	return endProcesses()
+}
+
+// leaveEnding is leaveProcesses in a job of mpicxrun. If that has the job end by a signal, this
+// process lets it come before it says that others have died of it.
+func leaveEnding() error {
+	err := leaveProcesses()
+	if machine.Ending(time.Second) {
+		time.Sleep(courtesy)
+	}
+	return err
 }
 
 // endProcesses ends one use of processes. If it was the last, it ends this process's part in the

@@ -54,8 +54,10 @@ type proc struct {
 	// aborted is the error with which hook.Rank's Abort has ended the rank; nil: it has not.
 	aborted atomic.Pointer[error]
 
-	stall     *stall // of the process
-	goroutine int    // that runs the program, as stacks number it; 0: not known
+	stall *stall // of the process; set before goroutine
+	// goroutine is the one that runs the program, as stacks number it; 0: not known. It changes
+	// once, when other goroutines may read it.
+	goroutine atomic.Int64
 
 	// Most operations take their futures from these slabs, which costs no allocation. Peers
 	// write to the futures when they complete them, so the slabs have their own cache lines.

@@ -1,7 +1,9 @@
 package mpicx
 
 import (
+	"cmp"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -103,12 +105,22 @@ func number(stack string) int {
 	return n
 }
 
-// outside returns the line of the innermost call in a stack that is not in one of waitsIn, as in
-// "solver.go:88"; "": there is none.
+// standard is the directory of the standard library, as stacks show it; "/" if they do not.
+var standard = func() string {
+	split := reflect.ValueOf(strings.Split).Pointer()
+	file, _ := runtime.FuncForPC(split).FileLine(split)
+	return cmp.Or(strings.TrimSuffix(file, "strings/strings.go"), "/")
+}()
+
+// outside returns the line of the innermost call in a stack that is neither in one of waitsIn nor
+// in the standard library, as in "solver.go:88"; "": there is none.
 func outside(stack string) string {
 	calls := strings.Split(stack, "\n")[1:] // two lines each: the function, and a tab, its file and line
 	for i := 0; i+1 < len(calls) && !strings.HasPrefix(calls[i], "created by "); i += 2 {
-		place, _, _ := strings.Cut(calls[i+1], " +")
+		place, _, _ := strings.Cut(strings.TrimPrefix(calls[i+1], "\t"), " +")
+		if strings.HasPrefix(place, standard) {
+			continue
+		}
 		if place = filepath.Base(place); strings.Contains(place, "_test.go:") ||
 			!slices.ContainsFunc(waitsIn, func(p string) bool { return strings.HasPrefix(calls[i], p) }) {
 			return place

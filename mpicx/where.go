@@ -67,27 +67,31 @@ func (c *Comm) answer(why diagnosis.Why, origin int) string {
 	return text
 }
 
-// said is where, as this rank answers a question. If the question is whether the job has stalled,
+// said is where, as this rank answers a question. To one on a signal or before a deadline, the line
+// of the program follows if the rank computes. If the question is whether the job has stalled,
 // the answer of a rank that has moved lately, or whose process has told the stall, is Moves. c is
 // the rank's first communicator.
 func (c *Comm) said(why diagnosis.Why) string {
-	if why != diagnosis.ByStall {
-		return c.where()
-	}
-	switch p, idle := c.position(); {
+	p, idle := c.position()
+	switch {
 	case idle != "":
 		return idle
-	case !p.Waits() || !c.proc.still.Load() || !c.proc.stall.isNear():
+	case why == diagnosis.ByStall && (!p.Waits() || !c.proc.still.Load() || !c.proc.stall.isNear()):
 		return diagnosis.Moves
-	default:
+	case why == diagnosis.ByStall || why != diagnosis.ByProgram && !p.Waits():
 		return p.String() + c.line()
 	}
+	return p.String()
 }
 
 // line returns the line of the program at which the rank's goroutine waits, with " at " before it,
 // or "".
 func (c *Comm) line() string {
-	if at := c.proc.stall.sources.of(c.proc.goroutine); at != "" {
+	goroutine := int(c.proc.goroutine.Load())
+	if goroutine == 0 {
+		return ""
+	}
+	if at := c.proc.stall.sources.of(goroutine); at != "" {
 		return " at " + at
 	}
 	return ""

@@ -5,48 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"time"
 )
 
-// A Reporter prints where the ranks of a job are on two occasions: when the deadline of the job's
-// context has passed, and when a signal arrives. It asks the ranks shortly before the deadline,
-// because the deadline ends their Waits. Each process has a Reporter.
+// A Reporter prints where the ranks of a job are on three occasions: when the deadline of the job's
+// context has passed, when a signal arrives, and before a signal ends the process with its stacks.
+// It asks the ranks shortly before the deadline, because the deadline ends their Waits. Each
+// process has a Reporter.
 type Reporter struct {
 	ctx     context.Context // of the job
 	out     io.Writer
+	on      Caught
 	find    func(ctx context.Context, why Why, delay time.Duration) string
 	running context.Context // until End
 	stop    context.CancelFunc
 	printer sync.WaitGroup // the goroutine of run, if there is anything to report
 	last    error          // the job's error at this process; set before running ends
+
+	signalled sync.Mutex // held while it prints on a signal
 }
 
-// Report starts a Reporter. The caller stops it by End. on is the signal; nil: none. find asks the
-// ranks until its context ends, and returns the text to print, or "" if another process prints it;
-// see [Side.AskOnce].
-func Report(ctx context.Context, out io.Writer, on os.Signal, find func(ctx context.Context, why Why, delay time.Duration) string) *Reporter {
-	r := &Reporter{ctx: ctx, out: out, find: find}
+// Report starts a Reporter. The caller stops it by End. find asks the ranks until its context ends,
+// and returns the text to print, or "" if another process prints it; see [Side.AskOnce].
+func Report(ctx context.Context, out io.Writer, on Caught, find func(ctx context.Context, why Why, delay time.Duration) string) *Reporter {
+	r := &Reporter{ctx: ctx, out: out, on: on, find: find}
 	r.running, r.stop = context.WithCancel(context.Background())
-	end, has := ctx.Deadline()
-	if !has && on == nil {
-		return r
+	r.catch()
+	if end, has := ctx.Deadline(); has {
+		due := time.After(time.Until(end) - ahead(end))
+		r.printer.Go(func() { r.run(end, due) })
 	}
-	var due <-chan time.Time
-	if has {
-		due = time.After(time.Until(end) - ahead(end))
-	}
-	signals := make(chan os.Signal, 1)
-	if on != nil {
-		signal.Notify(signals, on)
-	}
-	r.printer.Go(func() {
-		defer signal.Stop(signals)
-		r.run(end, due, signals)
-	})
 	return r
 }
 
@@ -76,25 +66,19 @@ func (r *Reporter) Every(period time.Duration, check func(context.Context) (more
 // End stops the Reporter. All ranks of this process have returned; err is their error or nil.
 func (r *Reporter) End(err error) {
 	r.last = err
+	r.release()
 	r.stop()
 	r.printer.Wait()
 }
 
 // run asks and prints until running ends. due fires shortly before end, the deadline of the job.
-// Each value of signals is a request to print.
-func (r *Reporter) run(end time.Time, due <-chan time.Time, signals <-chan os.Signal) {
+func (r *Reporter) run(end time.Time, due <-chan time.Time) {
 	found := "" // the text to print if the deadline passes
 	passed := r.ctx.Done()
 	for {
 		select {
 		case <-due:
 			found = r.ask(ByDeadline, time.Until(end)*3/4, end)
-		case <-signals:
-			const patience = 2 * time.Second
-			if text := r.ask(BySignal, patience/8, time.Now().Add(patience)); text != "" {
-				fmt.Fprintf(r.out, "mpicx: on a signal, %s", text)
-			}
-			continue
 		case <-passed:
 		case <-r.running.Done():
 			r.print(found, r.last)

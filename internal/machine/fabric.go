@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,6 +21,43 @@ import (
 // Begin begins this process's part in a job. It waits for all processes until ctx ends.
 func Begin(ctx context.Context, p *Place, mortal bool) (*node.Job, error) {
 	return node.Begin(&fabric{Place: *p, ctx: ctx}, node.Options{Mortal: mortal})
+}
+
+// joined is this process's part in its job.
+var joined atomic.Pointer[fabric]
+
+// Tell says whether the launcher, before it kills this process, has asked where it is. If so, Tell
+// tells it what here returns.
+func Tell(here func() string) bool {
+	f := joined.Load()
+	if f == nil || f.roster.asked.Load() == 0 {
+		return false
+	}
+	f.roster.tell(f.Rank, here())
+	return true
+}
+
+// Ending says whether the launcher has sent all processes a signal that ends the job. For some time
+// it waits until the launcher has seen the deaths that the processes have: one may be its reason.
+func Ending(patience time.Duration) bool {
+	f := joined.Load()
+	if f == nil {
+		return false
+	}
+	end := time.Now().Add(patience)
+	wait := func(until func() bool) {
+		for !until() && time.Now().Before(end) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, r := range f.roster.dead() {
+		wait(func() bool { return f.roster.processes[r].noted.Load() > 0 })
+	}
+	if f.roster.ending.Load() == 0 {
+		return false
+	}
+	wait(func() bool { return f.roster.ending.Load() > 1 })
+	return true
 }
 
 // A fabric is the fabric of a job on one machine. It sees processes end. On the roster the
@@ -71,6 +109,7 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 			return node.Start{}, fmt.Errorf("rank %d has another error backend than this one, %d: build all with -tags ulfm, or none", r, f.Rank)
 		}
 	}
+	joined.Store(f)
 	var marks []*uint32
 	if f.peers != nil {
 		marks = f.peers.Marks()

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/peers"
 	"github.com/mpicx/go-mpicx/internal/transport/node"
@@ -20,6 +21,11 @@ type Job struct {
 	Place // the launcher's, after the last rank
 	// Started, unless it is nil, is called when a process has been started.
 	Started func(rank, pid int)
+	// Grace is how long the processes have to end after the first SIGTERM or SIGINT that is passed
+	// on to them. Then, or when one more comes, Run kills those that are left; 0: it does not.
+	Grace time.Duration
+	// Ask is the signal on which a process of a job says where it is, see Tell; 0: none does.
+	Ask syscall.Signal
 
 	roster roster
 	shared []byte // the memory of package node

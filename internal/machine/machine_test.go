@@ -189,3 +189,25 @@ func TestDeathThatIsNotCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, dead, 2)
 }
+
+// What has ended a process is explained as far as it is known.
+func TestWhy(t *testing.T) {
+	for _, row := range []struct {
+		script   string
+		byKernel bool
+		want     string
+	}{
+		{"exit 3", false, "exit status 3"},
+		{"exit 2", false, "exit status 2, as of a panic, a fatal error of Go's runtime or SIGQUIT"},
+		{"exit 139", false, "exit status 139, as of a shell whose program was ended by a signal: segmentation fault"},
+		{"kill -9 $$", false, "signal: killed"},
+		{"kill -9 $$", true, `signal: killed, by the kernel for memory: \d+ MiB resident`},
+	} {
+		c := exec.Command("sh", "-c", row.script)
+		require.Error(t, c.Run())
+		require.Regexp(t, "^"+row.want+"$", explain(c.ProcessState, row.byKernel))
+	}
+	file := filepath.Join(t.TempDir(), "memory.events")
+	require.NoError(t, os.WriteFile(file, []byte("oom 9\noom_kill 7\noom_group_kill 0\n"), 0o600))
+	require.Equal(t, 7, oomKills("/none", file))
+}

@@ -13,13 +13,15 @@ import (
 type roster struct {
 	processes []process
 	*totals
+	tales []tale
 }
 
 // A process is a process's cache line on the roster.
 type process struct {
 	state atomic.Uint32
 	death atomic.Uint32 // its place in the order in which deaths were seen, from 1; 0: no process has seen its death
-	_     [line - 8]byte
+	noted atomic.Uint32 // 1: the launcher has seen its end, and has done what follows from it
+	_     [line - 12]byte
 }
 
 // The totals are the last line of the roster.
@@ -27,6 +29,14 @@ type totals struct {
 	deaths   atomic.Uint32 // that any process has seen
 	begun    atomic.Uint32 // processes that were started or are to be started; they are the first ones
 	survives atomic.Uint32 // 1: the job survives the death of a process; not known before one has joined
+	ending   atomic.Uint32 // 1: the launcher passes on a signal that asks the job to end; 2: it has
+	asked    atomic.Uint32 // 1: the processes are to tell where they are
+}
+
+// A tale says where a process is.
+type tale struct {
+	length atomic.Uint32 // 0: it has not been told
+	text   [252]byte
 }
 
 // A state is the state of a process on the roster.
@@ -43,14 +53,30 @@ const (
 const line = 64 // bytes of a cache line
 
 // rosterSize returns the size of the roster; the rest of the memory is package node's.
-func rosterSize(n int) int { return (n + 1) * line }
+func rosterSize(n int) int { return talesAt(n) + n*int(unsafe.Sizeof(tale{})) }
+
+func talesAt(n int) int { return (n + 1) * line }
 
 func memorySize(n int) int { return rosterSize(n) + node.MemorySize(n) }
 
 // rosterOf returns the roster of n processes in the memory.
 func rosterOf(memory []byte, n int) roster {
 	memory = memory[:rosterSize(n)]
-	return roster{unsafe.Slice((*process)(unsafe.Pointer(&memory[0])), n), (*totals)(unsafe.Pointer(&memory[n*line]))}
+	return roster{unsafe.Slice((*process)(unsafe.Pointer(&memory[0])), n), (*totals)(unsafe.Pointer(&memory[n*line])),
+		unsafe.Slice((*tale)(unsafe.Pointer(&memory[talesAt(n)])), n)}
+}
+
+// tell notes where a process is, once.
+func (b roster) tell(rank int, text string) {
+	if t := &b.tales[rank]; t.length.Load() == 0 {
+		t.length.Store(uint32(copy(t.text[:], text)))
+	}
+}
+
+// told returns what a process has told; "": nothing.
+func (b roster) told(rank int) string {
+	t := &b.tales[rank]
+	return string(t.text[:min(int(t.length.Load()), len(t.text))])
 }
 
 // seen notes that this process has seen the death of another.

@@ -3,15 +3,20 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 )
 
 // An Outcome says how a process has ended.
@@ -23,6 +28,7 @@ type Outcome struct {
 	died     bool // it had not left the job, or others still needed it, and other processes were in it
 	survived bool // others have continued without it
 	asked    bool // a signal that Run has forwarded, to ask the job to end, has ended it
+	killed   bool // Run has killed it
 	was      state
 }
 
@@ -49,7 +55,7 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 	defer runtime.UnlockOSThread()
 	n := j.all()
 	r := run{Job: j, command: command, say: say, ends: make(chan end, 2*n), running: make(map[int]*os.Process),
-		outcomes: make([]Outcome, n), news: make([]string, n), next: syscall.SIGTERM}
+		outcomes: make([]Outcome, n), news: make([]string, n), oomKills: oomKills(oomFiles()...)}
 	for rank := range j.size {
 		if err := r.start(); err != nil {
 			r.abort()
@@ -73,16 +79,15 @@ func (j *Job) Run(command func(rank int) *exec.Cmd, signals <-chan os.Signal, sa
 		case <-asked:
 			r.startLater()
 		case s := <-signals:
-			signalAll(r.running, s.(syscall.Signal)) // also to the processes that they have started
-			if s == syscall.SIGTSTP {                // which stops them; SIGCONT continues the launcher and them
-				_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
-			}
-			if slices.Contains(ending, s) {
-				r.ending = append(r.ending, s)
-			}
+			r.pass(s.(syscall.Signal))
+		case <-r.grace:
+			r.kill(fmt.Sprintf("%v after %s", j.Grace, nameOf(r.stop)))
 		case <-r.deadline:
-			signalAll(r.running, r.next)
-			r.next, r.deadline = syscall.SIGKILL, time.After(patience)
+			if r.hurried {
+				r.kill(fmt.Sprintf("%v after a death", 2*patience))
+				break
+			}
+			r.hurry()
 		case e := <-r.ends:
 			r.noteEnd(e)
 		}
@@ -107,7 +112,126 @@ type run struct {
 	// saidFirst says that one of news is the death that ends a job which does not survive deaths.
 	saidFirst bool
 	deadline  <-chan time.Time // for the others to end, after a death
-	next      syscall.Signal   // what they get then
+	hurried   bool             // they have got a SIGTERM for that
+
+	stop    syscall.Signal   // the first SIGINT or SIGTERM that was passed on; 0: none
+	stopped time.Time        // when
+	grace   <-chan time.Time // for the processes to end, after stop
+	killed  bool             // those that were left have got a SIGKILL
+
+	oomKills int // those by the kernel, for memory, that are known
+}
+
+// again is how much later a second SIGINT or SIGTERM has to come to count as one. A batch system
+// may send the first to all processes, to which the launcher passes it on as well.
+const again = time.Second
+
+// pass passes on a signal to the processes, and to those that they have started.
+func (r *run) pass(s syscall.Signal) {
+	if stops := s == syscall.SIGINT || s == syscall.SIGTERM; stops && r.Grace > 0 {
+		switch {
+		case r.killed:
+			return
+		case r.stop == 0:
+			r.stop, r.stopped, r.grace = s, time.Now(), time.After(r.Grace)
+		case time.Since(r.stopped) > again:
+			r.kill("at a second " + nameOf(s))
+			return
+		}
+	}
+	if slices.Contains(ending, os.Signal(s)) {
+		r.ending = append(r.ending, s)
+		r.roster.ending.Store(1)
+		defer r.roster.ending.Store(2)
+	}
+	signalAll(r.running, s)
+	if s == syscall.SIGTSTP { // which stops them; SIGCONT continues the launcher and them
+		_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP)
+	}
+}
+
+// hurry asks the processes to end, which have not after a death, and gives them some more time.
+func (r *run) hurry() {
+	r.hurried, r.deadline = true, time.After(patience)
+	signalAll(r.running, syscall.SIGTERM)
+}
+
+// kill kills the processes that are left, and the processes that they have started, after saying
+// where they hang.
+func (r *run) kill(when string) {
+	left := maps.Clone(r.running) // the processes that these have started may not end with them
+	r.killed, r.grace, r.deadline = true, nil, nil
+	if where := r.where(left); where != "" {
+		r.say(fmt.Sprintf("still there %s, and killed: %s", when, where))
+	}
+	signalAll(left, syscall.SIGKILL)
+}
+
+// answerTime is how long processes have to tell where they are before they are killed.
+const answerTime = time.Second
+
+// where says where those of the processes hang that do not end by themselves meanwhile, by groups.
+func (r *run) where(left map[int]*os.Process) string {
+	begin, ticks := time.Now(), make(map[int]time.Duration)
+	for rank, p := range left {
+		_, ticks[rank] = activity(p.Pid)
+	}
+	if r.roster.asked.Store(1); r.Ask != 0 {
+		signalAll(left, r.Ask)
+	}
+	look := time.NewTicker(lookOut)
+	defer look.Stop()
+	hangs := func(rank int) bool { return r.running[rank] != nil || r.outcomes[rank].killed }
+	told := func() bool {
+		for rank := range left {
+			if hangs(rank) && r.roster.told(rank) == "" {
+				return false
+			}
+		}
+		return true
+	}
+	for !told() && time.Since(begin) < answerTime {
+		select {
+		case e := <-r.ends:
+			r.noteEnd(e)
+		case <-look.C:
+		}
+	}
+	at := make(map[int]string)
+	for rank, p := range left {
+		if hangs(rank) {
+			at[rank] = cmp.Or(r.roster.told(rank), r.seems(rank, p.Pid, ticks[rank], time.Since(begin)))
+		}
+	}
+	var groups []string
+	for _, g := range diagnosis.Grouped(at) {
+		groups = append(groups, diagnosis.Name(g.Ranks)+": "+g.Text)
+	}
+	return strings.Join(groups, "; ")
+}
+
+// seems says what a process seems to do that has not told where it is. It had used some time of
+// processors at a time before now.
+func (r *run) seems(rank, pid int, used, before time.Duration) string {
+	state, now := activity(pid)
+	does := "hanging"
+	switch {
+	case state == 'T' || state == 't':
+		return "stopped"
+	case now-used > before/4:
+		does = "computing"
+	case state == 'D':
+		does = "in the system (state D)"
+	case state != 0:
+		does = "waiting"
+	}
+	switch r.roster.state(rank) {
+	case fragile, mortal:
+		return does + ", no answer"
+	case left:
+		return does + ", Run has ended"
+	}
+	return does + ", not in Run"
 }
 
 // start starts the process of the next rank.
@@ -184,37 +308,79 @@ func (r *run) noteEnd(e end) {
 		return
 	}
 	delete(r.running, e.rank)
+	defer r.roster.processes[e.rank].noted.Store(1)
 	was := r.note(e.rank, e.state)
+	o := &r.outcomes[e.rank]
+	o.killed = r.killed && (o.endedBy(syscall.SIGKILL) || o.endedBy(r.Ask)) // Ask may end what is no Go program
 	switch {
 	case was == left || r.all() == 1:
 	case r.roster.any(mortal):
-		r.news[e.rank] = fmt.Sprintf("rank %d has died: %v", e.rank, e.state)
+		if !r.isPlain(o) {
+			r.news[e.rank] = r.death(e.rank)
+		}
 	case r.roster.any(fragile):
 		if !r.saidFirst && r.roster.isFirst(e.rank) {
-			r.saidFirst = true
-			r.news[e.rank] = fmt.Sprintf("rank %d has died: %v; the others can't continue without it", e.rank, e.state)
+			if r.saidFirst = true; !r.isPlain(o) {
+				r.news[e.rank] = r.death(e.rank) + needsAll
+			}
 		}
-		if r.deadline == nil {
+		if lostReader(o) && !r.hurried { // nobody reads what the others would say of this
+			r.roster.ending.Store(1)
+			r.hurry()
+			r.roster.ending.Store(2)
+		} else if r.deadline == nil && !r.killed {
 			r.deadline = time.After(patience)
 		}
 	}
+}
+
+func (r *run) death(rank int) string {
+	return fmt.Sprintf("rank %d has died: %s", rank, r.why(r.outcomes[rank].State))
+}
+
+const needsAll = "; the others can't continue without it"
+
+// isPlain says whether the user knows why a process has ended, or is told otherwise: Run has passed
+// on the signal, or sent it, or nobody reads its output any more.
+func (r *run) isPlain(o *Outcome) bool {
+	return o.asked || o.killed || lostReader(o)
+}
+
+// lostReader says whether a process has ended because what reads the job's output has ended, such
+// as head.
+func lostReader(o *Outcome) bool {
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if info, err := f.Stat(); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0 && o.endedBy(syscall.SIGPIPE) {
+			return true
+		}
+	}
+	return false
 }
 
 // judge returns the outcomes, now that all processes have ended, and says which deaths were not
 // reported.
 func (r *run) judge() []Outcome {
 	outcomes := r.outcomes[:r.started]
+	var asked diagnosis.Groups
 	for rank := range outcomes {
 		o := &outcomes[rank]
 		o.died = (o.was != left || r.roster.died(rank)) && r.roster.any(mortal, fragile, left)
 		o.survived = o.died && r.roster.any(left) && !r.roster.any(fragile) && r.roster.survives.Load() > 0
 		o.first = o.died && r.roster.isFirst(rank)
+		if o.asked {
+			asked.Add(rank, nameOf(endedBy(o.State)))
+		}
 		switch {
-		case r.news[rank] != "":
+		case r.news[rank] != "" || r.isPlain(o):
 		case o.survived: // no process had come when it died, or it had left
-			r.say(fmt.Sprintf("rank %d has died: %v", rank, o.State))
+			r.say(r.death(rank))
 		case o.first && !r.saidFirst && o.was == left:
-			r.say(fmt.Sprintf("rank %d has died: %v; the others can't continue without it", rank, o.State))
+			r.say(r.death(rank) + needsAll)
+		}
+	}
+	for _, g := range asked.All {
+		if r.all() > 1 {
+			r.say(fmt.Sprintf("%s has ended %s", g.Text, diagnosis.Name(g.Ranks)))
 		}
 	}
 	return outcomes
@@ -246,10 +412,11 @@ func Signals() chan os.Signal {
 // it is the status of that process: other processes may learn of the death before the signal comes
 // to them, and return. Otherwise it is 0 if all processes have ended with 0, or all that have
 // survived the deaths of others. Else it is the status of the first process that has not ended with
-// 0. The process whose death the others saw first counts as the first, no matter in which order the
+// 0, or with 75, if there is one: a job that has stopped, and can be continued later, ends with 75.
+// The process whose death the others saw first counts as the first, no matter in which order the
 // system reports the ends.
 func Status(outcomes []Outcome) int {
-	status, order := 0, len(outcomes)
+	status, order := 0, 3*len(outcomes)
 	for _, o := range outcomes {
 		s := o.Status()
 		if o.asked {
@@ -261,6 +428,9 @@ func Status(outcomes []Outcome) int {
 		if o.first {
 			o.order -= len(outcomes)
 		}
+		if s == tempFail {
+			o.order += 2 * len(outcomes) // after all others
+		}
 		if s != 0 && o.order < order && !o.survived {
 			status, order = s, o.order
 		}
@@ -268,15 +438,28 @@ func Status(outcomes []Outcome) int {
 	return status
 }
 
+// tempFail is the status of a process that has stopped to be started again: EX_TEMPFAIL.
+const tempFail = 75
+
 // Status returns the exit status of the process, as a shell reports it.
 func (o Outcome) Status() int {
 	if o.State == nil { // it could not be started
 		return 126
 	}
+	if o.killed {
+		return 128 + int(syscall.SIGKILL)
+	}
 	if s := endedBy(o.State); s != nil {
 		return 128 + int(s.(syscall.Signal))
 	}
 	return o.State.ExitCode()
+}
+
+func (o Outcome) endedBy(s syscall.Signal) bool { return endedBy(o.State) == os.Signal(s) }
+
+// nameOf returns the name of one of the signals that end a job.
+func nameOf(s os.Signal) string {
+	return map[os.Signal]string{syscall.SIGHUP: "SIGHUP", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT", syscall.SIGTERM: "SIGTERM"}[s]
 }
 
 // endedBy returns the signal that has ended a process, or nil.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"time"
 
 	"github.com/mpicx/go-mpicx/internal/transport/node"
 )
@@ -17,6 +18,12 @@ var errUnsupported = fmt.Errorf("mpicxrun on %s: %w", runtime.GOOS, errors.ErrUn
 
 // Begin returns an errors.ErrUnsupported.
 func Begin(context.Context, *Place, bool) (*node.Job, error) { return nil, errUnsupported }
+
+// Tell returns false: no launcher asks.
+func Tell(func() string) bool { return false }
+
+// Ending returns false.
+func Ending(time.Duration) bool { return false }
 
 // A Job cannot be made on this system.
 type Job struct{}

@@ -157,7 +157,7 @@ func leaveNothing(t *testing.T, launchers ...int) {
 
 // Signals are passed on, once each.
 func TestSignals(t *testing.T) {
-	j := start(t, "signals", "-n", "3")
+	j := start(t, "signals", "-n", "3", "-grace", "0")
 	pids := j.pids(t, 3)
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGTERM} {
 		j.send(t, s)

@@ -60,7 +60,6 @@ func TestDeadlineOfAJob(t *testing.T) {
 // A signal has any process print for all, and mpicxrun's, which gets to all, one of them;
 // each time anew.
 func TestDiagnosisOnASignal(t *testing.T) {
-	t.Setenv("MPICX_DIAGNOSE", "SIGUSR1")
 	j := start(t, "hangs", "-n", "4")
 	pids := j.pids(t, 4)
 	const found = "mpicx: on a signal," + hanging

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/launcher"
 	"github.com/mpicx/go-mpicx/internal/machine"
 )
@@ -25,9 +26,10 @@ func main() {
 	flag.IntVar(n, "np", *n, "the same as -n")
 	later := flag.Int("respawn", 0, "the most `processes` to start later, in the places of dead ones")
 	label := flag.Bool("label", false, "begin each line of output with the rank of its process")
+	grace := flag.Duration("grace", 30*time.Second, "how long processes have to end after SIGTERM or SIGINT, before they are killed; 0: any `time`")
 	verbose := flag.Bool("v", false, "print the pid of each process")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-label] [-v] program [argument ...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "mpicxrun [-n processes] [-respawn processes] [-grace time] [-label] [-v] program [argument ...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -35,7 +37,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	status, err := run(*n, *later, *label, *verbose, flag.Args())
+	status, err := run(*n, *later, *grace, *label, *verbose, flag.Args())
 	if err != nil {
 		say(err.Error())
 	}
@@ -44,9 +46,12 @@ func main() {
 
 func say(text string) { fmt.Fprintln(os.Stderr, "mpicxrun:", text) }
 
-func run(n, later int, label, verbose bool, args []string) (status int, err error) {
+func run(n, later int, grace time.Duration, label, verbose bool, args []string) (status int, err error) {
 	if err := machine.Fits(n, later); err != nil {
 		return 2, err
+	}
+	if grace < 0 {
+		return 2, fmt.Errorf("-grace %v, expected 0 or more", grace)
 	}
 	if place, err := machine.Started(); err != nil || place != nil {
 		return 125, errors.New("mpicxrun has started this process: start a job inside a job without MPICXRUN_JOB in its environment")
@@ -60,11 +65,14 @@ func run(n, later int, label, verbose bool, args []string) (status int, err erro
 	} else if err != nil {
 		return 126, err
 	}
+	signals := machine.Signals() // from now on the job's files are removed in any case
 	job, err := machine.NewJob(n, later)
 	if err != nil {
 		return 125, err
 	}
 	defer job.Close()
+	job.Grace = grace
+	job.Ask, _ = diagnosis.Signal().(syscall.Signal)
 	if verbose {
 		job.Started = func(rank, pid int) { say(fmt.Sprintf("rank %d is process %d", rank, pid)) }
 	}
@@ -90,7 +98,7 @@ func run(n, later int, label, verbose bool, args []string) (status int, err erro
 			return first
 		}
 		return command(rank)
-	}, machine.Signals(), say)
+	}, signals, say)
 	out.flush()
 	errs.flush()
 	if err != nil && outcomes == nil {

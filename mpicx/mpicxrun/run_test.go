@@ -218,6 +218,8 @@ func TestStatus(t *testing.T) {
 		{[]string{"run 0", "run 0", "run 0"}, 0},
 		{[]string{"run 0", "run 3", "run 0"}, 3},
 		{[]string{"run 0", "run kill", "run 0"}, 137},
+		{[]string{"run 75", "run 0", "run 75"}, 75},
+		{[]string{"run 75", "run 75", "run 3"}, 3},
 		{[]string{"0", "0", "0"}, 0},
 		{[]string{"0", "0", "4"}, 4},
 	} {

@@ -1,0 +1,123 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+func init() {
+	// Rank 1 computes, and the others wait for a message that nobody sends. With TEST_DEAF a signal
+	// changes nothing of that.
+	programs["stuck"] = func() {
+		if os.Getenv("TEST_DEAF") != "" {
+			came := make(chan os.Signal, 10)
+			signal.Notify(came, syscall.SIGINT, syscall.SIGTERM)
+		}
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			printPid(world)
+			for x := 0; world.Rank() == 1; x = len(fmt.Sprint(x)) { // and so on
+			}
+			return mpicx.Recv(world, []int{0}, mpicx.AnySource, 9).Wait(ctx)
+		})
+	}
+	programs["chatty"] = func() { // until nobody reads
+		rank(func(ctx context.Context, world *mpicx.Comm) error {
+			for {
+				fmt.Println("y")
+				if err := barrier(ctx, world); err != nil {
+					return err
+				}
+			}
+		}, blackChannel())
+	}
+}
+
+// What hangs after a signal is killed after the grace time, or by a second signal, and mpicxrun
+// says in one line where each rank was.
+func TestGrace(t *testing.T) {
+	const waits, computes = `Recv from any rank, tag 9 on world at grace_test\.go:\d+`, `computing: nothing pending at grace_test\.go:\d+`
+	for _, test := range []struct {
+		grace  string
+		signal syscall.Signal
+		stop   bool // rank 2
+		off    bool // no diagnosis
+		why    string
+	}{
+		{grace: "1s", signal: syscall.SIGTERM, why: "1s after SIGTERM, and killed: ranks 0, 2: " + waits + "; rank 1: " + computes},
+		{grace: "1h", signal: syscall.SIGINT, stop: true, why: "at a second SIGINT, and killed: rank 0: " + waits + "; rank 1: " + computes + "; rank 2: stopped"},
+		{grace: "1s", signal: syscall.SIGINT, off: true, why: "1s after SIGINT, and killed: rank.*no answer"},
+	} {
+		if signal.Ignored(test.signal) { // nohup runs this test
+			continue
+		}
+		t.Setenv("TEST_DEAF", "1")
+		t.Setenv("MPICX_DIAGNOSE", map[bool]string{true: "off"}[test.off])
+		j := start(t, "stuck", "-n", "3", "-grace", test.grace)
+		pids := j.pids(t, 3)
+		if test.stop {
+			require.NoError(t, syscall.Kill(pids[2], syscall.SIGSTOP))
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for j.Process.Signal(test.signal) == nil && test.grace == "1h" { // a second one, and those that come too early to be
+				time.Sleep(200 * time.Millisecond)
+			}
+		}()
+		j.ends(t, 137)
+		<-ended
+		require.Regexp(t, "^mpicxrun: still there "+test.why+"\n$", j.errs.String())
+		for _, pid := range pids {
+			gone(t, pid)
+		}
+	}
+}
+
+// What a signal ends is told in one line, and what a reader of the output has, in none.
+func TestEndsThatAreNoNews(t *testing.T) {
+	j := start(t, "stuck", "-n", "4")
+	j.pids(t, 4)
+	j.send(t, syscall.SIGTERM)
+	j.ends(t, 128+int(syscall.SIGTERM))
+	require.Equal(t, "mpicxrun: SIGTERM has ended ranks 0-3\n", j.errs.String())
+
+	j = command("chatty", "-n", "4")
+	j.Stdout = nil
+	out, err := j.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, j.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	j.ends(t, 128+int(syscall.SIGPIPE))
+	require.Empty(t, j.errs.String())
+}
+
+// SIGQUIT prints where the ranks are, once, and then all stacks.
+func TestQuit(t *testing.T) {
+	j := start(t, "stuck", "-n", "3")
+	j.pids(t, 3)
+	j.send(t, syscall.SIGQUIT)
+	j.ends(t, 2)
+	require.Regexp(t, `^mpicx: on a signal, the ranks of world were in\n(  .*\n)*  rank 1: computing: .*grace_test.go(.*\n)*SIGQUIT: quit`, j.errs.String())
+	require.Equal(t, 1, strings.Count(j.errs.String(), "on a signal"))
+	t.Setenv("MPICX_DIAGNOSE", "off")
+	j = start(t, "stuck", "-n", "3")
+	j.pids(t, 3)
+	j.send(t, syscall.SIGUSR1) // does nothing
+	j.send(t, syscall.SIGQUIT)
+	j.ends(t, 2)
+	require.NotContains(t, j.errs.String(), "on a signal")
+}
