@@ -230,7 +230,7 @@ func report(ctx context.Context, o *options) *reporter {
 		after = stallTime
 	}
 	r := &reporter{out: o.set.Diagnoses, stall: &stall{after: after}, fails: o.deadlockError}
-	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, r.caught(nil), r.find)
+	r.Reporter = diagnosis.Report(ctx, o.set.Diagnoses, r.caught(o.stopSignals), r.find)
 	if after > 0 {
 		r.stall.look()
 		more := true

@@ -35,9 +35,9 @@ import (
 // peer needs it. Under ErrorsReturn the peers only learn of the death.
 //
 // If ctx reaches its deadline, Run prints what the ranks are waiting for to standard error, as
-// Diagnose describes it, once for the job. It also does so on a signal that the environment names,
-// such as MPICX_DIAGNOSE=SIGUSR1, sent to any process of the job, and when all ranks wait and none
-// has begun or ended an operation for 10 s. MPICX_DIAGNOSE=off turns the latter off.
+// Diagnose describes it, once for the job. It also does so on SIGUSR1, sent to any process of the
+// job or to mpicxrun, before SIGQUIT ends a process, and when all ranks wait and none has begun or
+// ended an operation for 10 s. MPICX_DIAGNOSE=off turns all but the deadline off.
 //
 // A process that mpicxrun has started is one rank of mpicxrun's job. With -tags mpi, a process that
 // mpirun or another launcher has started is one rank of the launcher's job. In such a process Run
