@@ -246,11 +246,11 @@ type operation interface{ cell() *waiting.Cell }
 
 // stopping is what a communicator knows of a stop. It is made for the first request.
 //
-// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request, even
-// while it computes, it contributes the number of calls that have returned nil there. From then on
-// further calls wait for the decision. The ranks stop in the first call that none of them has made.
-// In that call all agree to return the error. So an error or a death comes before it at all ranks,
-// or at none. An error ends both, and they begin again in its epoch.
+// The ranks decide in which call of Stopping they stop. As soon as a rank hears of the request,
+// even while it computes, it contributes the number of calls that have returned nil there. From
+// then on further calls wait for the decision. The ranks stop in the first call that none of them
+// has made. In that call all agree to return the error. So an error or a death comes before it at
+// all ranks, or at none. An error ends both, and they begin again in its epoch.
 type stopping struct {
 	request stop.Request
 

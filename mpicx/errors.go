@@ -188,8 +188,8 @@ func together(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// withoutVerdicts returns err so that errors.As finds no verdict in it, and no StopError. If a rank unwinds
-// because of a *PropagatedError, errors.As must not find that in the corruption that
+// withoutVerdicts returns err so that errors.As finds no verdict in it, and no StopError. If a rank
+// unwinds because of a *PropagatedError, errors.As must not find that in the corruption that
 // follows, because at the other ranks it does not.
 func withoutVerdicts(err error) error {
 	if hasType[*PropagatedError](err) || hasType[*CommCorruptedError](err) || hasType[*StopError](err) {

@@ -30,7 +30,8 @@ type Failure struct {
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
-	// Sentinels are the texts of the registered errors that errors.Is finds in it: see RegisterError.
+	// Sentinels are the texts of the registered errors that errors.Is finds in it: see
+	// RegisterError.
 	Sentinels []string
 
 	// returnedIn is the number of this round if the rank has returned the error of the round

@@ -229,8 +229,8 @@ func (c *Comm) stopAnew() {
 	}
 }
 
-// meetToStop begins the agreement that all ranks return the StopError, if this rank has not begun it
-// in this epoch.
+// meetToStop begins the agreement that all ranks return the StopError, if this rank has not begun
+// it in this epoch.
 func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
 	epoch, err := c.begin("Stopping")
 	if err != nil {

@@ -148,7 +148,7 @@ func TestStopAndDeaths(t *testing.T) {
 	}
 }
 
-// A request holds for the communicators that are made from one, before and after it, and for no other.
+// A request holds for all communicators that are made from one, before and after it, and no others.
 func TestStopOfFamilies(t *testing.T) {
 	runBoth(t, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		before := dup(ctx, world)
@@ -266,7 +266,7 @@ func TestStopLeavesScopes(t *testing.T) {
 	}
 }
 
-// Who makes fewer calls than others is told, and they are, like with any other collective call.
+// A rank that makes fewer calls than others keeps them from stopping: they are told that it has returned.
 func TestStoppingUnequally(t *testing.T) {
 	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Stop(ctx, errors.New("now"))

@@ -34,8 +34,8 @@ type Message struct {
 	Kind   Kind
 	Stream Stream            // of Up and Decided
 	ID     errchan.Agreement // of Notice, Up and Decided
-	// Origin is, in a Notice, a Revoke and a Stop, the root of the tree that the flood follows first. In a
-	// Decided of a stream other than Errors it is the root that has decided.
+	// Origin is, in a Notice, Revoke and Stop, the root of the tree that the flood follows first.
+	// In a Decided of a stream other than Errors it is the root that has decided.
 	Origin  int
 	Corrupt bool   // of Notice, and of Up in Errors: the verdict will be final
 	Value   *Value // of Up and Decided

@@ -2,10 +2,10 @@ package ulfmbackend
 
 import "strings"
 
-// Purpose names the purpose of a message: "revoke" announces an error or a revoke,
-// "resolve" finds the verdict, "end" says that programs have ended, "close" that they have
-// closed the communicator, "stop" asks for a stop. The purpose of an agreement's message is its operation's name in
-// lower case.
+// Purpose names the purpose of a message: "revoke" announces an error or a revoke, "resolve" finds
+// the verdict, "stop" asks for a stop, "end" says that programs have ended, "close" that they have
+// closed the communicator. The purpose of an agreement's message is its operation's name in lower
+// case.
 func (ch *Channel) Purpose(payload []byte) string {
 	msg, err := Decode(payload, ch.comm.Size())
 	switch {

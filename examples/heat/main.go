@@ -8,7 +8,8 @@
 //	go run ./mpicx/mpicxrun -v -n 5 ./heat -fail 0 -pause 5ms
 //	go run ./mpicx/mpicxrun -v -n 4 -respawn 9 ./heat -respawn -fail 0 -pause 5ms # or this one
 //	kill -9 PID                                                                   # in another terminal: one that -v prints
-//	timeout 2 ./heat -dir /tmp/plate -pause 5ms; ./heat -dir /tmp/plate           # and without timeout from where it stopped
+//	timeout 2 ./heat -dir /tmp/plate -pause 5ms # stops, and
+//	./heat -dir /tmp/plate                      # continues
 //
 // Read four functions: run starts the ranks; attempt, which recovery.Run calls repeatedly, makes a
 // grid of the living ranks; restore finds the step to continue from; advance computes and exchanges

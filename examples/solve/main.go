@@ -1,6 +1,6 @@
 // Solve reads a matrix, divides its rows among ranks, and solves a system with it by conjugate
-// gradients. It continues when a rank fails or its process dies. With -dir, Control-C or SIGTERM stops
-// all ranks after the same iteration, and the same command continues from there.
+// gradients. It continues when a rank fails or its process dies. With -dir, Control-C or SIGTERM
+// stops all ranks after the same iteration, and the same command continues from there.
 //
 //	go run ./examples/solve
 //	go build -tags ulfm ./examples/solve

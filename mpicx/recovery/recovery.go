@@ -19,8 +19,8 @@ import (
 // permission (fs.ErrPermission). Then all ranks return an error that wraps the last Cause. The
 // package comment says what else ends Run.
 //
-// A *mpicx.StopError that fn returns, which all ranks have (see [Attempt.Stopping]), is no failure: all
-// ranks return it from Run, after the store is closed.
+// A *mpicx.StopError that fn returns, which all ranks have (see [Attempt.Stopping]), is no failure.
+// All ranks return it from Run, after the store is closed.
 //
 // Run sets the error handler of comm to ErrorsPropagate.
 func Run(ctx context.Context, comm *mpicx.Comm, fn func(context.Context, *Attempt) error, opts ...Option) error {
