@@ -16,7 +16,7 @@ var Collectives = []string{
 	"Bcast", "BcastValue", "CartCreate", "CartSub", "Create", "Exscan", "ExscanFunc", "ExscanValue", "Fprintf", "Gather", "GatherValue", "Gatherv", "GraphCreate", "Halo",
 	"Merge", "NeighborAllgather", "NeighborAllgatherv", "NeighborAlltoall", "NeighborAlltoallv", "NewHalo", "Reduce", "ReduceFunc",
 	"ReduceScatter", "ReduceScatterBlock", "ReduceScatterBlockFunc", "ReduceScatterFunc", "ReduceValue",
-	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared", "Stopping",
+	"Scan", "ScanFunc", "ScanValue", "Scatter", "ScatterValue", "Scatterv", "Split", "SplitShared",
 }
 
 // Protocols are what the error channel's messages are for.
