@@ -266,19 +266,25 @@ const stopAsked = math.MinInt64
 
 // hearStop notes a request on c and all communicators derived from it, and returns them.
 func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
-	family = c.family()
-	for _, d := range family {
+	hear := func(d *Comm) {
 		if d.stopping.CompareAndSwap(nil, &stopping{request: *q}) {
 			d.stops.Or(stopAsked)
 		}
 	}
+	hear(c) // first: a communicator that is made later inherits the request
+	family = c.family()
+	for _, d := range family {
+		hear(d)
+	}
 	return family
 }
 
-// inheritStop notes a request on from, of which c is made.
+// inheritStop notes a request on from, of which c is made, or on an ancestor of it.
 func (c *Comm) inheritStop(from *Comm) {
-	if s := from.stopping.Load(); s != nil {
-		c.hearStop(&s.request)
+	for ; from != nil; from = from.parent {
+		if s := from.stopping.Load(); s != nil {
+			c.hearStop(&s.request)
+		}
 	}
 }
 

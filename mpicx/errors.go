@@ -28,8 +28,10 @@ type PropagatedError struct {
 }
 
 func (e *PropagatedError) Error() string {
-	return "mpicx: error propagated from " + list(e.Failures)
+	return propagatedFrom + list(e.Failures)
 }
+
+const propagatedFrom = "mpicx: error propagated from "
 
 // Is says whether a failure is the registered error target: see RegisterError.
 func (e *PropagatedError) Is(target error) bool { return areSentinel(e.Failures, target) }
@@ -223,7 +225,7 @@ func (h *hidden) As(target any) bool {
 type StopError struct {
 	Rank   int       // who asked: the rank in the world; of several the lowest
 	Signal os.Signal // the signal that this rank got; nil: its program called Stop
-	Why    string    // the text of the error that Stop was given, at most 232 bytes of it
+	Why    string    // the text of the error that Stop was given, at most 224 bytes of it
 
 	common       //nolint:unused // its method marks a waiting.Common error
 	printed bool // by this rank, in Exit

@@ -30,9 +30,9 @@ type Failure struct {
 	Message string    // the error's text, at most MaxMessage bytes of it
 	Origin  string    // where it was signalled: function, file and line
 	Time    time.Time // when, by the clock of Rank
-	// Sentinels are the texts of the registered errors that errors.Is finds in it: see
+	// Sentinels are the texts of the registered errors that errors.Is finds in it, a line each: see
 	// RegisterError.
-	Sentinels []string
+	Sentinels string
 
 	// returnedIn is the number of this round if the rank has returned the error of the round
 	// before from a Try around the one that has dealt with it, else 0.
@@ -192,18 +192,14 @@ func cut(s string, n int) string {
 }
 
 // encode returns f as a report's data: code, time in Unix nanoseconds, returnedIn, path and
-// origin, each after its length, the number of sentinels and each of them, and the message. The
-// report has the rank.
+// origin and sentinels, each after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
 	b = binary.AppendUvarint(b, f.returnedIn)
 	b = wire.AppendBytes(b, f.path)
 	b = wire.AppendBytes(b, cut(f.Origin, MaxMessage))
-	b = binary.AppendUvarint(b, uint64(len(f.Sentinels)))
-	for _, s := range f.Sentinels {
-		b = wire.AppendBytes(b, s)
-	}
+	b = wire.AppendBytes(b, f.Sentinels)
 	return append(b, f.Message...)
 }
 
@@ -212,12 +208,7 @@ func (f Failure) encode() []byte {
 func decodeFailure(r errchan.Report) Failure {
 	d := wire.NewReader(r.Data)
 	code, at, returnedIn := d.Varint(), d.Varint(), d.Uvarint()
-	path, where := d.Text(), d.Text()
-	var sentinels []string
-	for range d.Below(maxSentinels+1, "number of sentinels") {
-		sentinels = append(sentinels, d.Text())
-	}
-	message := d.Rest()
+	path, where, sentinels, message := d.Text(), d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {
 		return Failure{
 			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), returnedIn: returnedIn, path: path,
@@ -266,8 +257,8 @@ const (
 // typically in a var declaration or an init function. Ranks know a sentinel by its text. Those of
 // package io/fs, io.EOF and io.ErrUnexpectedEOF are registered.
 //
-// RegisterError panics if the sentinel is nil or can't be compared, if its text is longer than 128
-// bytes or that of another one, and for errors by which the library itself knows something:
+// RegisterError panics if the sentinel is nil or can't be compared, if its text is no line of at
+// most 128 bytes or that of another one, and for errors by which the library itself knows something:
 // those of package context and of mpicx.
 func RegisterError(sentinel error) {
 	text := ""
@@ -279,10 +270,10 @@ func RegisterError(sentinel error) {
 	all := *sentinels.Load()
 	i, found := slices.BinarySearchFunc(all, text, func(e error, text string) int { return strings.Compare(e.Error(), text) })
 	switch {
-	case sentinel == nil, !reflect.TypeOf(sentinel).Comparable():
+	case sentinel == nil, !reflect.ValueOf(sentinel).Comparable():
 		panic(fmt.Sprintf("mpicx: RegisterError: %#v, expected an error that can be compared", sentinel))
-	case len(text) > maxSentinel:
-		panic(fmt.Sprintf("mpicx: RegisterError: %q has %d bytes, expected %d at most", text, len(text), maxSentinel))
+	case len(text) > maxSentinel, strings.Contains(text, "\n"):
+		panic(fmt.Sprintf("mpicx: RegisterError: %q has %d bytes, expected a line of %d at most", text, len(text), maxSentinel))
 	case isOurs(sentinel):
 		panic(fmt.Sprintf("mpicx: RegisterError: %q, expected an error of the program", text))
 	case found && all[i] != sentinel:
@@ -298,18 +289,19 @@ func isOurs(sentinel error) bool {
 	return sentinel == context.Canceled || sentinel == context.DeadlineExceeded || sentinel == errors.ErrUnsupported || strings.HasPrefix(sentinel.Error(), "mpicx: ")
 }
 
-// sentinelsIn returns the texts of those sentinels that errors.Is finds in err.
-func sentinelsIn(err error) (texts []string) {
+// sentinelsIn returns the texts of those sentinels that errors.Is finds in err, a line each.
+func sentinelsIn(err error) string {
+	var texts []string
 	for _, s := range *sentinels.Load() {
 		if len(texts) < maxSentinels && errors.Is(err, s) {
 			texts = append(texts, s.Error())
 		}
 	}
-	return texts
+	return strings.Join(texts, "\n")
 }
 
 // areSentinel says whether one of the failures is target, which is registered.
 func areSentinel(failures []Failure, target error) bool {
-	known := reflect.TypeOf(target).Comparable() && slices.Contains(*sentinels.Load(), target)
-	return known && slices.ContainsFunc(failures, func(f Failure) bool { return slices.Contains(f.Sentinels, target.Error()) })
+	known := reflect.ValueOf(target).Comparable() && slices.Contains(*sentinels.Load(), target)
+	return known && slices.ContainsFunc(failures, func(f Failure) bool { return slices.Contains(strings.Split(f.Sentinels, "\n"), target.Error()) })
 }

@@ -285,7 +285,7 @@ func TestRegisteredErrors(t *testing.T) {
 		"two errors have the text":       errors.New(errDiverged.Error()),
 		"can be compared":                nil,
 		"expected an error of the progr": context.Canceled,
-		"expected 128 at most":           errors.New(strings.Repeat("x", 200)),
+		"expected a line of 128":         errors.New(strings.Repeat("x", 200)),
 	} {
 		func() {
 			defer func() { require.Contains(t, recover(), name) }()

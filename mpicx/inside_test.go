@@ -24,7 +24,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add(Failure{}.encode())
 	f.Add(Failure{Code: -666, Message: "diverged", Origin: "main.solve solve.go:12", Time: at}.encode())
 	f.Add(Failure{Code: math.MaxInt, Message: strings.Repeat("ö", MaxMessage/2), Origin: strings.Repeat("x", 5000), Time: at}.encode())
-	f.Add(Failure{Sentinels: []string{"diverged", ""}, Time: at}.encode())
+	f.Add(Failure{Sentinels: "diverged\nother", Time: at}.encode())
 	f.Add([]byte{})
 	f.Add([]byte{2, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -80,7 +80,7 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 	}
 	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o), stops}
 	i.reporter.add(root)
-	i.stops.found(i.reporter)
+	i.stops.add(root)
 	if !root.lineage.isSpare() {
 		if _, err := i.world(); err != nil {
 			i.reporter.End(nil)

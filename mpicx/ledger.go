@@ -113,6 +113,7 @@ func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 	if c.ulfm != nil {
 		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
 	}
+	c.stops.And(stopAsked) // the calls of Stopping are counted anew
 	c.t.Advance(generation, err)
 	c.stopAnew()
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -105,7 +106,11 @@ func isPrinted(err error) bool {
 		return s.printed
 	}
 	if k, ok := errors.AsType[*CommCorruptedError](err); ok && k.of != nil {
-		return len(k.unheard) > 0 || isFirst(k.of.Comm, k.Failures, k.Dead)
+		failed := k.Failures
+		if len(failed) > 0 && strings.HasPrefix(failed[0].Message, propagatedFrom) {
+			failed = nil // that rank may print nothing: another one has raised the error
+		}
+		return len(k.unheard) > 0 || isFirst(k.of.Comm, failed, k.Dead)
 	}
 	if p, ok := errors.AsType[*PropagatedError](err); ok && p.of != nil {
 		return isFirst(p.of.Comm, p.Failures, nil)

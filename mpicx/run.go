@@ -96,7 +96,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 			root.refuse(err)
 		default:
 			reporter.add(root)
-			stops.found(reporter)
+			stops.add(root)
 			root.runRank(ctx, fn, &rank, &err)
 		}
 	}
@@ -112,6 +112,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 		go ranks.work(func() { run(t) })
 	}
 	<-ranks.done
+	stops.end()
 	reporter.End(errors.Join(slices.Collect(maps.Values(errs))...))
 	differ := func(processes bool) { // messages of processes come until the job's end
 		for _, e := range ended {

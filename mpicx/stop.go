@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/ledger"
+	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/stop"
@@ -23,9 +25,11 @@ import (
 // onlyStop returns one of the errors of ranks if all are StopErrors, or nil.
 func onlyStop(errs map[int]error) (err error) {
 	for _, r := range slices.Sorted(maps.Keys(errs)) {
-		if stopIn(errs[r]) == nil {
+		s := stopIn(errs[r])
+		if s == nil {
 			return nil
 		}
+		s.printed = s.printed || len(errs) > 1 // all ranks are in this process
 		err = cmp.Or(err, errs[r])
 	}
 	return err
@@ -33,8 +37,9 @@ func onlyStop(errs map[int]error) (err error) {
 
 // WithStop has signals ask for a stop, as [Comm.Stop] does, on the world and all communicators made
 // from it; see [Comm.Stopping]. Without arguments the signal is SIGTERM. Several such signals
-// within a second are one request; one that comes later ends the process as it would without the
-// option. At a rank whose program calls Stopping nowhere the signals do nothing else.
+// within a second are one request. One that comes later ends the process as if the program did not
+// catch it; under mpicxrun, which then ends the job, it does nothing. In a program that calls
+// Stopping nowhere the signals do nothing else.
 func WithStop(signals ...os.Signal) Option {
 	if len(signals) == 0 {
 		signals = []os.Signal{syscall.SIGTERM}
@@ -52,16 +57,18 @@ func WithStop(signals ...os.Signal) Option {
 type stopWatch struct {
 	end func()
 
-	mu     sync.Mutex     // protects the fields below
-	came   syscall.Signal // not asked for yet; 0: none
-	seeker interface{ asker() *Comm }
+	mu    sync.Mutex     // protects the fields below
+	came  syscall.Signal // not asked for yet; 0: none
+	roots []*Comm        // the first communicators of the ranks of this process
 }
 
 // watchStops begins to watch. The caller ends it by end.
 func (o *options) watchStops() *stopWatch {
 	w := &stopWatch{end: func() {}}
-	if len(o.stopSignals) > 0 {
-		w.end = stop.Watch(o.stopSignals, func(s os.Signal) {
+	inBubble := time.Now().Before(start) // where no signal may be caught
+	if len(o.stopSignals) > 0 && !inBubble {
+		// mpicxrun ends a job on its second signal.
+		w.end = stop.Watch(o.stopSignals, machine.Processes() == 0, func(s os.Signal) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.came, _ = s.(syscall.Signal)
@@ -71,23 +78,21 @@ func (o *options) watchStops() *stopWatch {
 	return w
 }
 
-// found says that by finds a communicator of this process.
-func (w *stopWatch) found(by interface{ asker() *Comm }) {
+// add adds a rank of this process, given its first communicator.
+func (w *stopWatch) add(root *Comm) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seeker = by
+	w.roots = append(w.roots, root)
 	w.ask()
 }
 
 // ask asks for a stop if a signal has come. The caller holds mu.
 func (w *stopWatch) ask() {
-	if w.came == 0 || w.seeker == nil {
-		return
-	}
-	if c := w.seeker.asker(); c != nil {
-		c = c.root()
-		c.askToStop(&stop.Request{Rank: c.worldRank(c.rank), Signal: w.came})
-		w.came = 0
+	for _, c := range w.roots {
+		if w.came != 0 && !c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
+			c.askToStop(&stop.Request{Rank: c.worldRank(c.rank), Signal: w.came})
+			w.came = 0
+		}
 	}
 }
 
@@ -106,7 +111,7 @@ func (c *Comm) Stop(ctx context.Context, why error) error {
 		return mpiErrorf("Stop", ClassComm, "%s is closed", c.name)
 	}
 	c.proc.exitIfDead()
-	c.askToStop(&stop.Request{Rank: c.worldRank(c.rank), Why: cut(why.Error(), stop.MaxWhy)})
+	c.askToStop(&stop.Request{Generation: c.ledger.Generation(), Rank: c.worldRank(c.rank), Why: cut(why.Error(), stop.MaxWhy)})
 	return nil
 }
 
@@ -132,12 +137,16 @@ func (c *Comm) sendStop() {
 func (l *listener) Asked(request []byte) {
 	c := (*Comm)(l)
 	q := stop.Decode(request).Request
-	c.hearStop(&q)
+	on := c // or the ancestor on which the request was made, which this rank may hear later
+	for on.parent != nil && on.ledger.Generation() > q.Generation {
+		on = on.parent
+	}
+	on.hearStop(&q)
 	s := c.stopping.Load()
 	s.mu.Lock()
 	s.asked = true
 	s.mu.Unlock()
-	c.decideStop(s, c.stopCalls())
+	c.decideStop(s, 0)
 	c.proc.observer.Happened(observe.Event{Kind: observe.Stop, Comm: c.name, By: &q.Rank, Text: stopErrorOf(q).Error()})
 }
 
@@ -171,24 +180,38 @@ func (c *Comm) Stopping(ctx context.Context) error {
 	c.notInReduction("begins", "Stopping")
 	err := c.interrupted(ctx, "Stopping", ofOperation("Stopping", c.verdict(ctx)))
 	if err == nil && c.stops.Load() < 0 {
-		err = c.stopHere(ctx, c.stopCalls())
+		err = c.stopHere(ctx)
 	}
-	if err != nil && stopIn(err) == nil { // not counted; the number is 0 if the epoch has changed since
-		c.stops.Store(c.stops.Load()&stopAsked | max(0, c.stopCalls()-1))
+	if err != nil && stopIn(err) == nil {
+		c.uncountStop()
 	}
 	return err
 }
 
-// stopHere ends a call of Stopping, given its number, after a request.
-func (c *Comm) stopHere(ctx context.Context, call int64) error {
+// uncountStop takes a call of Stopping back. If the number is 0, the epoch has changed since.
+func (c *Comm) uncountStop() {
+	for {
+		n := c.stops.Load()
+		if n&^stopAsked == 0 || c.stops.CompareAndSwap(n, n-1) {
+			return
+		}
+	}
+}
+
+// stopHere ends a call of Stopping after a request.
+func (c *Comm) stopHere(ctx context.Context) error {
 	s := c.stopping.Load()
-	decision := c.decideStop(s, call-1)
+	decision := c.decideStop(s, 1)
 	c.sendStop()
 	decided, err := decision.Get(ctx)
-	if err != nil || uint64(call) <= decided.Calls {
+	if err != nil || uint64(c.stopCalls()) <= decided.Calls {
 		return err
 	}
-	if err := c.meetToStop(s).Wait(ctx); err != nil {
+	meeting := c.meetToStop(s)
+	if meeting == nil {
+		return nil
+	}
+	if err := meeting.Wait(ctx); err != nil {
 		return err
 	}
 	stop := stopErrorOf(decided.Request)
@@ -200,8 +223,9 @@ func (c *Comm) stopHere(ctx context.Context, call int64) error {
 // this epoch. made is the number of calls that have returned nil. The tally of all has the greatest
 // number. The ranks begin it in different places of their programs, so its messages are apart from
 // those of other collective operations.
-func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Tally] {
-	epoch := c.t.Epoch()
+func (c *Comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally] {
+	epoch := c.t.Epoch() // before the number of calls: advance sets that to 0 first
+	made := max(0, c.stopCalls()-present)
 	s.mu.Lock()
 	if s.decision != nil && s.epoch >= epoch { // a later one: an error has come since epoch was read
 		defer s.mu.Unlock()
@@ -219,9 +243,8 @@ func (c *Comm) decideStop(s *stopping, made int64) *future.Future[stop.Tally] {
 	return decision
 }
 
-// stopAnew begins to count the calls of Stopping anew, and the decision, in a new epoch.
+// stopAnew begins the decision anew, in a new epoch.
 func (c *Comm) stopAnew() {
-	c.stops.And(stopAsked)
 	if s := c.stopping.Load(); s != nil && !c.isBroken() {
 		if locked(&s.mu, func() bool { return s.asked }) {
 			c.decideStop(s, 0)
@@ -230,7 +253,7 @@ func (c *Comm) stopAnew() {
 }
 
 // meetToStop begins the agreement that all ranks return the StopError, if this rank has not begun
-// it in this epoch.
+// it in this epoch. It returns nil if another goroutine was told of an error since the decision.
 func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
 	epoch, err := c.begin("Stopping")
 	if err != nil {
@@ -240,9 +263,6 @@ func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
 	meeting := s.meeting
 	if s.epoch != epoch || meeting != nil {
 		s.mu.Unlock()
-		if meeting == nil { // another goroutine was told of an error since the decision
-			meeting = future.Failed[struct{}](mpiErrorf("Stopping", ClassOther, "an error of %s came in the meantime", c.name))
-		}
 		return meeting
 	}
 	f, end := begins[struct{}](c, "Stopping", ledger.Take)

@@ -244,7 +244,10 @@ func TestStopLeavesScopes(t *testing.T) {
 					mpicx.Throw(world.Stop(ctx, errors.New("done")))
 				}
 				_, err := stepped(ctx, world, func() error { return nil })
-				return fmt.Errorf("inside: %w", err)
+				if err = fmt.Errorf("inside: %w", err); world.Rank() == 1 {
+					mpicx.Throw(err)
+				}
+				return err
 			})
 			world.Barrier().MustWait(ctx) // the communicator works
 			return fmt.Errorf("outside: %w", err)

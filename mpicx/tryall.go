@@ -32,7 +32,7 @@ func (c *Comm) TryAll(ctx context.Context, fn func(context.Context) error) error
 	defer s.close()
 	var stop error
 	err = s.run(func(ctx context.Context) error {
-		if stop = fn(ctx); stop != nil && !c.isStop(stop) {
+		if stop = s.run(fn); stop != nil && !c.isStop(stop) {
 			return stop
 		}
 		return s.succeed(ctx)

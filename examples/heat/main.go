@@ -211,12 +211,13 @@ const alpha = 0.2
 // advance computes the remaining steps.
 func (p *plate) advance(ctx context.Context, a *recovery.Attempt, grid *mpicx.Cart) error {
 	for p.Step < p.steps {
-		stop := a.Stopping(ctx) // at all ranks in the same step
-		if p.Step > 0 && p.Step%p.every == 0 || stop != nil {
+		err := a.Stopping(ctx)
+		_, stop := errors.AsType[*mpicx.StopError](err) // at all ranks in the same step
+		if p.Step > 0 && p.Step%p.every == 0 || stop {
 			p.save(ctx, a.Store)
 		}
-		if stop != nil {
-			return stop
+		if err != nil {
+			return err
 		}
 		ghosts := p.halo.Start(p.u)
 		p.diffuse(1, p.Rows-1, 1, p.Cols-1) // needs no ghost cells

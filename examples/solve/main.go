@@ -234,14 +234,15 @@ func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.Sy
 	}
 	res, err := krylov.CG(ctx, sys, x, krylov.Options{Tol: s.tol, MaxIter: 100_000, From: from, Observe: func(ctx context.Context, now *krylov.State) error {
 		iterations := done + now.Iter
-		stop := a.Stopping(ctx) // in the same iteration at all ranks
-		if iterations%s.every == 0 || stop != nil {
+		err := a.Stopping(ctx)
+		_, stop := errors.AsType[*mpicx.StopError](err) // at all ranks in the same iteration
+		if iterations%s.every == 0 || stop {
 			s.state.Rank, s.state.Ranks, s.state.First, s.state.Iterations = comm.Rank(), comm.Size(), m.First(), iterations
 			now.Save(ctx, &s.state.Method)
 			s.store.Save(ctx, iterations) // continues during the next iterations; the next Save waits for it
 		}
-		if stop != nil {
-			return stop
+		if err != nil {
+			return err
 		}
 		if s.pause > 0 {
 			time.Sleep(s.pause)

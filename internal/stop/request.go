@@ -8,13 +8,14 @@ import (
 
 // A Request says who asks for a stop, and why.
 type Request struct {
-	Rank   int            // in the world
-	Signal syscall.Signal // 0: the program asks
-	Why    string         // at most MaxWhy bytes
+	Generation int            // of the communicator for which it holds, and for those derived from it
+	Rank       int            // in the world
+	Signal     syscall.Signal // 0: the program asks
+	Why        string         // at most MaxWhy bytes
 }
 
 // MaxWhy is the maximum length of a Request's Why, in bytes.
-const MaxWhy = 232
+const MaxWhy = 224
 
 // A Tally is what the ranks combine in order to stop in the same call: how many calls a rank has
 // made, and why they stop. Tallies that are combined have the greatest number, and the Request of
@@ -25,16 +26,17 @@ type Tally struct {
 }
 
 // Size is the number of bytes of an encoded Tally.
-const Size = 24 + MaxWhy
+const Size = 32 + MaxWhy
 
-// Encode returns t as Size bytes: calls, rank, signal and why, numbers in big endian. Therefore the
+// Encode returns t as Size bytes: calls, rank, signal, generation and why, numbers in big endian. Therefore the
 // smaller of two requests as bytes is that of the lower rank.
 func (t Tally) Encode() []byte {
 	b := make([]byte, Size)
 	binary.BigEndian.PutUint64(b, t.Calls)
 	binary.BigEndian.PutUint64(b[8:], uint64(t.Request.Rank))
 	binary.BigEndian.PutUint64(b[16:], uint64(t.Request.Signal))
-	copy(b[24:], t.Request.Why)
+	binary.BigEndian.PutUint64(b[24:], uint64(t.Request.Generation))
+	copy(b[32:], t.Request.Why)
 	return b
 }
 
@@ -43,9 +45,10 @@ func (t Tally) Encode() []byte {
 func Decode(b []byte) Tally {
 	b = append(bytes.Clone(b), make([]byte, max(0, Size-len(b)))...)
 	return Tally{binary.BigEndian.Uint64(b), Request{
-		Rank:   int(binary.BigEndian.Uint64(b[8:])),
-		Signal: syscall.Signal(binary.BigEndian.Uint64(b[16:])),
-		Why:    string(bytes.TrimRight(b[24:Size], "\x00")),
+		Rank:       int(binary.BigEndian.Uint64(b[8:])),
+		Signal:     syscall.Signal(binary.BigEndian.Uint64(b[16:])),
+		Generation: int(binary.BigEndian.Uint64(b[24:])),
+		Why:        string(bytes.TrimRight(b[32:Size], "\x00")),
 	}}
 }
 
