@@ -159,16 +159,17 @@ func (r *run) hurry() {
 // kill kills the processes that are left, and the processes that they have started, after saying
 // where they hang.
 func (r *run) kill(when string) {
-	left := maps.Clone(r.running) // the processes that these have started may not end with them
+	left := maps.Clone(r.running)
 	r.killed, r.grace, r.deadline = true, nil, nil
 	if where := r.where(left); where != "" {
 		r.say(fmt.Sprintf("still there %s, and killed: %s", when, where))
 	}
-	signalAll(left, syscall.SIGKILL)
+	signalAll(r.running, syscall.SIGKILL) // the others have ended since: see noteEnd
 }
 
-// answerTime is how long processes have to tell where they are before they are killed.
-const answerTime = time.Second
+// AnswerTime is how long processes have to tell where they are before they are killed. Only tests
+// change it.
+var AnswerTime = 2 * time.Second
 
 // where says where those of the processes hang that do not end by themselves meanwhile, by groups.
 func (r *run) where(left map[int]*os.Process) string {
@@ -184,13 +185,13 @@ func (r *run) where(left map[int]*os.Process) string {
 	hangs := func(rank int) bool { return r.running[rank] != nil || r.outcomes[rank].killed }
 	told := func() bool {
 		for rank := range left {
-			if hangs(rank) && r.roster.told(rank) == "" {
+			if hangs(rank) && r.roster.told(rank) == "" && r.answers(rank, left[rank].Pid) {
 				return false
 			}
 		}
 		return true
 	}
-	for !told() && time.Since(begin) < answerTime {
+	for !told() && time.Since(begin) < AnswerTime {
 		select {
 		case e := <-r.ends:
 			r.noteEnd(e)
@@ -208,6 +209,13 @@ func (r *run) where(left map[int]*os.Process) string {
 		groups = append(groups, diagnosis.Name(g.Ranks)+": "+g.Text)
 	}
 	return strings.Join(groups, "; ")
+}
+
+// answers says whether a process may still tell where it is: it is in Run, and not stopped.
+func (r *run) answers(rank, pid int) bool {
+	state, _ := activity(pid)
+	in := r.roster.state(rank)
+	return r.Ask != 0 && (in == fragile || in == mortal) && state != 'T' && state != 't'
 }
 
 // seems says what a process seems to do that has not told where it is. It had used some time of
@@ -308,6 +316,9 @@ func (r *run) noteEnd(e end) {
 		return
 	}
 	delete(r.running, e.rank)
+	if r.killed && e.state != nil { // what it has started may not end with it
+		_ = syscall.Kill(-e.state.Pid(), syscall.SIGKILL)
+	}
 	defer r.roster.processes[e.rank].noted.Store(1)
 	was := r.note(e.rank, e.state)
 	o := &r.outcomes[e.rank]
