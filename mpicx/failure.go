@@ -258,8 +258,8 @@ const (
 // package io/fs, io.EOF and io.ErrUnexpectedEOF are registered.
 //
 // RegisterError panics if the sentinel is nil or can't be compared, if its text is no line of at
-// most 128 bytes or that of another one, and for errors by which the library itself knows something:
-// those of package context and of mpicx.
+// most 128 bytes or that of another one, and for errors by which the library itself knows
+// something: those of package context and of mpicx.
 func RegisterError(sentinel error) {
 	text := ""
 	if sentinel != nil {

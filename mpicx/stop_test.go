@@ -269,7 +269,8 @@ func TestStopLeavesScopes(t *testing.T) {
 	}
 }
 
-// A rank that makes fewer calls than others keeps them from stopping: they are told that it has returned.
+// A rank that makes fewer calls than others keeps them from stopping: they are told that it has
+// returned.
 func TestStoppingUnequally(t *testing.T) {
 	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		err := world.Stop(ctx, errors.New("now"))

@@ -28,8 +28,8 @@ type Tally struct {
 // Size is the number of bytes of an encoded Tally.
 const Size = 32 + MaxWhy
 
-// Encode returns t as Size bytes: calls, rank, signal, generation and why, numbers in big endian. Therefore the
-// smaller of two requests as bytes is that of the lower rank.
+// Encode returns t as Size bytes: calls, rank, signal, generation and why, numbers in big endian.
+// Therefore the smaller of two requests as bytes is that of the lower rank.
 func (t Tally) Encode() []byte {
 	b := make([]byte, Size)
 	binary.BigEndian.PutUint64(b, t.Calls)
