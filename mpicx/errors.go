@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/transport"
@@ -220,15 +221,15 @@ func (h *hidden) As(target any) bool {
 
 // A StopError says that somebody has asked for a stop. Stopping returns it, in the same call at all
 // ranks of the communicator. Each then saves its state, and returns the error from Try, Guard,
-// recovery.Run and Run: they return it as it is, wrapped or not, and tell no other rank. The
-// communicator keeps working.
+// recovery.Run and Run: they return it as it is, wrapped or not, and tell no other rank, if the
+// request holds for their communicator. The communicator keeps working.
 type StopError struct {
 	Rank   int       // who asked: the rank in the world; of several the lowest
 	Signal os.Signal // the signal that this rank got; nil: its program called Stop
 	Why    string    // the text of the error that Stop was given, at most 224 bytes of it
 
-	common       //nolint:unused // its method marks a waiting.Common error
-	printed bool // by this rank, in Exit
+	common         //nolint:unused // its method marks a waiting.Common error
+	elsewhere bool // another rank prints it in Exit
 }
 
 func (e *StopError) Error() string {
@@ -244,7 +245,7 @@ func stopIn(err error) *StopError {
 	switch e := err.(type) {
 	case *StopError:
 		return e
-	case waiting.Common:
+	case waiting.Common, *PanicError, *future.Panicked:
 		return nil
 	case interface{ Unwrap() error }:
 		return stopIn(e.Unwrap())

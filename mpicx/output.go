@@ -103,7 +103,7 @@ func isPrinted(err error) bool {
 		return true // of all ranks of this process
 	}
 	if s := stopIn(err); s != nil {
-		return s.printed
+		return !s.elsewhere
 	}
 	if k, ok := errors.AsType[*CommCorruptedError](err); ok && k.of != nil {
 		failed := k.Failures

@@ -305,7 +305,7 @@ func (c *voter) Reserve(e transport.Epoch, _ errchan.Calls) errchan.Agreement {
 // Propose begins an agreement that ends as a TryAll does (see ledger.Vote): the ranks meet in a
 // barrier, and then vote. Each sends its proposal together with its vote.
 func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
-	b := &ballot{comm: (*Comm)(c), id: id, done: done}
+	b := &ballot{comm: (*Comm)(c), name: p.Call.String(), id: id, done: done}
 	binary.LittleEndian.PutUint16(b.paper[1:], ^uint16(p.Call))
 	binary.LittleEndian.PutUint64(b.paper[3:], uint64(p.Flag))
 	c.proc.feed(func() { b.entry = c.ledger.AskUnaided(b) })
@@ -315,6 +315,7 @@ func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*err
 // ballot is this rank's part in an agreement by votes. It needs no goroutine that waits.
 type ballot struct {
 	comm  *Comm
+	name  string // of the operation
 	entry *ledger.Vote
 	id    errchan.Agreement
 	// paper is this rank's vote (1 is yes), the complement of its call, and its flag. When the
@@ -324,7 +325,7 @@ type ballot struct {
 }
 
 func (b *ballot) exchange(phase int, a collective.Algorithm, done ender) {
-	x := &collective.Exchange{Name: "Agree", Signature: call{Kind: signature.Agree}.Word()}
+	x := &collective.Exchange{Name: b.name, Signature: call{Kind: signature.Agree}.Word()}
 	x.Start(b.comm.t, b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)+phase), a, done)
 }
 
@@ -378,6 +379,6 @@ func (b *ballot) counted(err error) {
 
 // await waits for the error because of which some rank has said no.
 func (b *ballot) await() {
-	w := &onlyError{name: "Agree", done: func(err error) { b.done(nil, err) }}
+	w := &onlyError{name: b.name, done: func(err error) { b.done(nil, err) }}
 	b.comm.receiveError(w, b.id.Epoch, transport.AgreementTag(2*int(b.id.Seq)))
 }

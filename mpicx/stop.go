@@ -29,7 +29,7 @@ func onlyStop(errs map[int]error) (err error) {
 		if s == nil {
 			return nil
 		}
-		s.printed = s.printed || len(errs) > 1 // all ranks are in this process
+		s.elsewhere = s.elsewhere && len(errs) == 1 // otherwise all ranks are in this process
 		err = cmp.Or(err, errs[r])
 	}
 	return err
@@ -46,8 +46,8 @@ func WithStop(signals ...os.Signal) Option {
 	}
 	return func(o *options) {
 		o.stopSignals = signals
-		if slices.Contains(signals, nil) {
-			o.err = mpiErrorf("Run", ClassOther, "WithStop(%v), expected signals such as os.Interrupt", signals)
+		if slices.Contains(signals, nil) || slices.Contains(signals, os.Signal(syscall.SIGKILL)) {
+			o.err = mpiErrorf("Run", ClassOther, "WithStop(%v), expected signals that can be caught, such as os.Interrupt", signals)
 		}
 	}
 }
@@ -176,6 +176,9 @@ func (c *Comm) Stopping(ctx context.Context) error {
 	if err := c.ready("Stopping", ctx); err != nil {
 		return err
 	}
+	if c.isClosed() {
+		return mpiErrorf("Stopping", ClassComm, "%s is closed", c.name)
+	}
 	c.proc.exitIfDead()
 	c.notInReduction("begins", "Stopping")
 	err := c.interrupted(ctx, "Stopping", ofOperation("Stopping", c.verdict(ctx)))
@@ -215,7 +218,7 @@ func (c *Comm) stopHere(ctx context.Context) error {
 		return err
 	}
 	stop := stopErrorOf(decided.Request)
-	stop.printed = c.rank == 0
+	stop.elsewhere = c.rank != 0
 	return stop
 }
 
