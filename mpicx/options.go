@@ -96,8 +96,8 @@ func WithSpares(k int) Option {
 func WithRespawn() Option { return func(o *options) { hook.In(o).Respawn = true } }
 
 // WithLogger logs the events of errors: signal, notice (the first of a round), resolved, corrupted,
-// died and revoked. Each has the attributes rank, the number in the job, comm and epoch. Without
-// this option nothing is logged.
+// died and revoked; and, as Info, stop. Each has the attributes rank, the number in the job, comm
+// and epoch. Without this option nothing is logged.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // WithRuntimeTrace writes the events of errors, repairs and checkpoints to the execution trace of

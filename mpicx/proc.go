@@ -218,7 +218,7 @@ func (p *proc) leave(first bool) { p.ledger.EndWait(first) }
 // ended tells the observer that the rank's program has ended.
 func (p *proc) ended(err error) {
 	e := observe.Event{Kind: observe.End}
-	if err != nil {
+	if err != nil && stopIn(err) == nil {
 		e.Text = err.Error()
 	}
 	p.observer.Happened(e)

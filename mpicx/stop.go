@@ -142,6 +142,7 @@ func (l *listener) Asked(request []byte) {
 		on = on.parent
 	}
 	on.hearStop(&q)
+	c.hearStop(&q) // also if it is closed, and in no family any more
 	s := c.stopping.Load()
 	s.mu.Lock()
 	s.asked = true

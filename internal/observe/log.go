@@ -34,6 +34,8 @@ func log(to *slog.Logger, e *Event) {
 		if e.Calls != "" {
 			args = append(args, "calls", e.Calls)
 		}
+	case Stop: // is no error
+		level, args = slog.LevelInfo, append(args, "from", *e.By, "message", e.Text)
 	default:
 		return
 	}

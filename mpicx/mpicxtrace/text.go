@@ -39,6 +39,9 @@ func writeText(w io.Writer, r *run) error {
 		}
 		t.table(p)
 	}
+	if i := slices.IndexFunc(r.events, func(e event) bool { return e.Kind == observe.Stop }); i >= 0 {
+		fmt.Fprintf(p, "\n%s, at rank %d", r.events[i].Text, r.events[i].Rank)
+	}
 	for _, e := range r.events {
 		if e.Kind == observe.End && e.Text != "" {
 			fmt.Fprintf(p, "\nrank %d has ended by an error: %s", e.Rank, e.Text)
