@@ -267,9 +267,8 @@ const stopAsked = math.MinInt64
 // hearStop notes a request on c and all communicators derived from it, and returns them.
 func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
 	hear := func(d *Comm) {
-		if d.stopping.CompareAndSwap(nil, &stopping{request: *q}) {
-			d.stops.Or(stopAsked)
-		}
+		d.stopping.CompareAndSwap(nil, &stopping{request: *q})
+		d.stops.Or(stopAsked) // also if another goroutine is about to: from here on calls wait
 	}
 	hear(c) // first: a communicator that is made later inherits the request
 	family = c.family()

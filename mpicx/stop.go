@@ -224,9 +224,9 @@ func (c *Comm) stopHere(ctx context.Context) error {
 }
 
 // decideStop begins the decision in which call the ranks stop, if this rank has not begun it in
-// this epoch. made is the number of calls that have returned nil. The tally of all has the greatest
-// number. The ranks begin it in different places of their programs, so its messages are apart from
-// those of other collective operations.
+// this epoch. It contributes the number of calls so far without those that wait, present. The tally
+// of all has the greatest number. The ranks begin it in different places of their programs, so its
+// messages are apart from those of other collective operations.
 func (c *Comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally] {
 	epoch := c.t.Epoch() // before the number of calls: advance sets that to 0 first
 	made := max(0, c.stopCalls()-present)
