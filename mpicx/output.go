@@ -87,9 +87,10 @@ func ExitStatus(err error) int {
 }
 
 // Exit ends the process with [ExitStatus] of err, which Run has returned. It is the last call of a
-// main function. An error is printed on standard error, once in a
-// job: what all ranks have is printed by the rank that raised it, of several by the lowest, or by
-// the lowest living one if a process has died. Every rank prints an error of its own.
+// main function. An error is printed on standard error, once in a job: what all ranks have is
+// printed by the rank that raised it, of several by the lowest, or by the lowest living one if a
+// process has died, and a [StopError] by rank 0 of its communicator. Every rank prints an error of
+// its own. Deferred functions of main do not run; Finalize comes before.
 func Exit(err error) {
 	if err != nil && isPrinted(err) {
 		fmt.Fprintln(os.Stderr, err)
