@@ -27,7 +27,8 @@ func TestDiagnoseOfProcesses(t *testing.T) {
 	all := mpicxtest.RunProcessFaults(t, 5, plan, func(ctx context.Context, world *mpicx.Comm) error {
 		world.SetErrhandler(mpicx.ErrorsReturn)
 		if _ = world.Barrier().Wait(ctx); world.Rank() != 3 {
-			world.Barrier()
+			second := world.Barrier()
+			defer func() { _ = second.Wait(ctx) }() // ends by the death, or as rank 3 has returned
 		}
 		if world.Rank() == 0 {
 			mpicx.Send(world, []int{os.Getpid()}, 3, 2).MustWait(ctx)
