@@ -229,18 +229,23 @@ func TestChildThatStays(t *testing.T) {
 	}
 }
 
+// loseReader starts the job, and closes its output once it has begun to write.
+func (j *job) loseReader(t *testing.T) {
+	j.Stdout = nil
+	out, err := j.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, j.Start())
+	_, err = out.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
+
 // Output that nobody reads ends those who write it.
 func TestNobodyReads(t *testing.T) {
 	for _, args := range [][]string{{"-n", "2"}, {"-n", "2", "-label"}} {
 		j := command("", append(args, "sh", "-c", "while echo y; do :; done; exit 9")...)
 		j.Args = j.Args[:len(j.Args)-1]
-		j.Stdout = nil
-		out, err := j.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, j.Start())
-		_, err = out.Read(make([]byte, 1))
-		require.NoError(t, err)
-		require.NoError(t, out.Close())
+		j.loseReader(t)
 		require.Contains(t, []int{9, 128 + int(syscall.SIGPIPE)}, j.status(t), "%s", &j.errs)
 	}
 }

@@ -96,13 +96,7 @@ func TestEndsThatAreNoNews(t *testing.T) {
 	require.Equal(t, 1, strings.Count(j.errs.String(), "mpicxrun: "))
 
 	j = command("chatty", "-n", "4")
-	j.Stdout = nil
-	out, err := j.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, j.Start())
-	_, err = out.Read(make([]byte, 1))
-	require.NoError(t, err)
-	require.NoError(t, out.Close())
+	j.loseReader(t)
 	j.ends(t, 128+int(syscall.SIGPIPE))
 	require.NotContains(t, j.errs.String(), "mpicxrun: ")
 }
