@@ -15,7 +15,7 @@ import (
 
 // ready returns the error of a call that is refused: on a nil communicator, after the end
 // of its job, or without a context.
-func (c *Comm) ready(op string, ctx context.Context) error {
+func (c *comm) ready(op string, ctx context.Context) error {
 	switch {
 	case c == nil:
 		return mpiErrorf(op, ClassComm, nilComm)
@@ -27,6 +27,8 @@ func (c *Comm) ready(op string, ctx context.Context) error {
 	return nil
 }
 
+func (c *Comm) ready(op string, ctx context.Context) error { return c.of().ready(op, ctx) }
+
 // nowhere returns the future of an operation on a nil communicator.
 func nowhere[T any](op string) *future.Future[T] {
 	return future.Failed[T](mpiErrorf(op, ClassComm, nilComm))
@@ -35,7 +37,7 @@ func nowhere[T any](op string) *future.Future[T] {
 // begin begins the operation op. It returns the operation's epoch, or the error that ends the
 // operation at once: an error that this rank has not been told of, or that c is closed. An
 // operation that is *withheld begins and ends, but sends nothing.
-func (c *Comm) begin(op string) (transport.Epoch, error) {
+func (c *comm) begin(op string) (transport.Epoch, error) {
 	c.proc.prompt.begins()
 	epoch := c.t.Epoch() // before the check, see transport.Comm
 	if !c.ledger.NeedsLook() {
@@ -52,7 +54,7 @@ func (c *Comm) begin(op string) (transport.Epoch, error) {
 // withheld is an operation that begins when this rank has raised an error, and before the verdict.
 // A peer that does not know of the error would match it (T1, C1).
 type withheld struct {
-	comm  *Comm
+	comm  *comm
 	op    string
 	epoch transport.Epoch
 }
@@ -79,7 +81,7 @@ type onlyError struct {
 }
 
 // receiveError begins w in epoch e.
-func (c *Comm) receiveError(w *onlyError, e transport.Epoch, tag int) {
+func (c *comm) receiveError(w *onlyError, e transport.Epoch, tag int) {
 	w.request.Peer, w.request.Tag, w.request.Epoch, w.request.Done = c.rank, tag, e, w
 	c.t.Irecv(&w.request)
 }
@@ -89,7 +91,7 @@ func (w *onlyError) Operation() string { return w.name }
 func (w *onlyError) Completed(r *transport.Request) { w.done(r.Err) }
 
 // failed returns the future of an operation on c that was refused with err. c may be nil.
-func failed[T any](c *Comm, err error) *future.Future[T] {
+func failed[T any](c *comm, err error) *future.Future[T] {
 	f, p := future.New[T]()
 	if c != nil {
 		waiting.Of(f).Keep(c.keeperAfter(err))
@@ -100,12 +102,12 @@ func failed[T any](c *Comm, err error) *future.Future[T] {
 
 // keeperAfter returns the keeper of an operation that begin has refused with err. It is nil
 // if c is closed, because the operation itself says so.
-func (c *Comm) keeperAfter(err error) waiting.Keeper {
+func (c *comm) keeperAfter(err error) waiting.Keeper {
 	if isClosedError(err) {
 		return nil
 	}
 	if w, ok := err.(*withheld); ok { // the transport knows another request
-		return &keeper{Comm: c, call: w.op, mode: ledger.Take}
+		return &keeper{comm: c, call: w.op, mode: ledger.Take}
 	}
 	return c.keeper
 }
@@ -135,14 +137,14 @@ func (k *check) that(ok bool, class Class, format string, args ...any) {
 	}
 }
 
-func (k *check) root(root int, c *Comm) {
+func (k *check) root(root int, c *comm) {
 	if c != nil && (root < 0 || root >= c.size) {
 		k.that(false, ClassRoot, "root %d of %s, expected 0 to %d", root, c.name, c.size-1)
 	}
 }
 
 // isRank says whether c is not nil, and this is its rank.
-func (c *Comm) isRank(rank int) bool { return c != nil && c.rank == rank }
+func (c *comm) isRank(rank int) bool { return c != nil && c.rank == rank }
 
 func (k *check) length(what string, got, want int) {
 	if got != want {
@@ -151,8 +153,8 @@ func (k *check) length(what string, got, want int) {
 }
 
 // counts checks one count for each rank, against the length of the buffer for all of them.
-func (k *check) counts(what string, counts []int, buffer int, c *Comm) {
-	k.countsOf(what, counts, buffer, c.Size(), "rank")
+func (k *check) counts(what string, counts []int, buffer int, c *comm) {
+	k.countsOf(what, counts, buffer, c.size, "rank")
 }
 
 // countsOf is counts for n ranks or neighbours, called who in the error. It allocates only for an
@@ -178,13 +180,13 @@ func (k *check) countsOf(what string, counts []int, buffer, n int, who string) {
 
 // checkPoint checks the arguments of a point-to-point operation. A receive may be from AnySource,
 // and have AnyTag.
-func (c *Comm) checkPoint(op string, peer, tag int, receives bool) error {
+func (c *comm) checkPoint(op string, peer, tag int, receives bool) error {
 	least, anySource, anyTag := 0, "", ""
 	if receives {
 		least, anySource, anyTag = AnySource, ", AnySource", " or AnyTag"
 	}
-	if (peer < least || peer >= c.Size()) && peer != ProcNull {
-		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s or ProcNull", peer, c.name, c.Size()-1, anySource)
+	if (peer < least || peer >= c.size) && peer != ProcNull {
+		return mpiErrorf(op, ClassRank, "rank %d of %s, expected 0 to %d%s or ProcNull", peer, c.name, c.size-1, anySource)
 	}
 	if tag < 0 && (tag != AnyTag || !receives) {
 		return mpiErrorf(op, ClassTag, "tag %d, expected 0 or more%s", tag, anyTag)

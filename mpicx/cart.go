@@ -52,7 +52,7 @@ func CartCreate(c *Comm, dims []int, periods []bool) *future.Future[*Cart] {
 	if c.rank < size {
 		mine.color, mine.size = 0, uint64(size)
 	}
-	return splitAs(c, signature.CartCreate, errchan.CartCreate, mine, k.err, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(c.of(), signature.CartCreate, errchan.CartCreate, mine, k.err, func(d *comm) *Cart { return newCart(d, dims, periods) })
 }
 
 // Sub makes grids of fewer dimensions (MPI_Cart_sub): each has the ranks that differ only in
@@ -77,7 +77,7 @@ func (g *Cart) Sub(remain ...bool) *future.Future[*Cart] {
 		}
 	}
 	mine := choice{color, key, digest(op, remain), uint64(product(dims))}
-	return splitAs(g.Comm, signature.CartSub, errchan.CartSub, mine, k.err, func(d *Comm) *Cart { return newCart(d, dims, periods) })
+	return splitAs(g.Comm.of(), signature.CartSub, errchan.CartSub, mine, k.err, func(d *comm) *Cart { return newCart(d, dims, periods) })
 }
 
 func product(dims []int) int {
@@ -88,8 +88,8 @@ func product(dims []int) int {
 	return n
 }
 
-func newCart(c *Comm, dims []int, periods []bool) *Cart {
-	g := &Cart{Comm: c, dims: dims, periods: periods, neighbors: &neighborhood{comm: c}}
+func newCart(c *comm, dims []int, periods []bool) *Cart {
+	g := &Cart{Comm: c.handle(), dims: dims, periods: periods, neighbors: &neighborhood{comm: c}}
 	for i := range dims {
 		before, after := g.Shift(i, 1)
 		g.neighbors.to = append(g.neighbors.to, before, after)

@@ -44,7 +44,7 @@ func (c *Comm) Close(ctx context.Context) error {
 		if err != nil && !meansDeath(err) && !c.isBroken() || hasType[*PropagatedError](err) {
 			return err
 		}
-		if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) { // told now, so not again
+		if v, ok := err.(interface{ isOf(*comm) bool }); ok && !v.isOf(c.comm) { // told now, so not again
 			return err
 		}
 		if err != nil && c.parent != nil { // this rank may have joined a round of the parent (P2)
@@ -64,7 +64,7 @@ func (c *Comm) Close(ctx context.Context) error {
 
 // isOfScope says whether err is the error of a running Try inside which c was made. That Try
 // returns err at all ranks, so none of them uses c any more.
-func (c *Comm) isOfScope(err error) bool {
+func (c *comm) isOfScope(err error) bool {
 	p, ok := err.(*PropagatedError)
 	if !ok || p.of == nil {
 		return false
@@ -74,10 +74,10 @@ func (c *Comm) isOfScope(err error) bool {
 
 // meetToClose begins a barrier whose Waits do not report a corruption of c, because Close does not
 // report it.
-func (c *Comm) meetToClose() *future.Future[struct{}] {
+func (c *comm) meetToClose() *future.Future[struct{}] {
 	r := c.newRun()
 	f := r.promise.Future()
-	r.cell().Keep(&keeper{Comm: c, call: "Close", mode: ledger.TakeToClose})
+	r.cell().Keep(&keeper{comm: c, call: "Close", mode: ledger.TakeToClose})
 	r.exchange.Name = "Close"
 	if epoch, err := c.begin("Close"); err != nil {
 		orError(err, r.Ended)
@@ -91,13 +91,13 @@ func (c *Comm) meetToClose() *future.Future[struct{}] {
 }
 
 // close closes c at this rank. quiet says that this rank knows of no error under way.
-func (c *Comm) close() (quiet bool) {
+func (c *comm) close() (quiet bool) {
 	c.proc.feed(func() { quiet = c.ledger.Close() })
 	return quiet
 }
 
 // discard closes c, which was made but never given to the program. No other rank is waited for.
-func (c *Comm) discard() {
+func (c *comm) discard() {
 	c.released.Store(true)
 	c.releasing.Store(true)
 	c.close()
@@ -107,7 +107,7 @@ func (c *Comm) discard() {
 // Run waits for it, because an error may keep a rank from beginning it. It is for the black channel
 // only. With the ULFM backend ranks whose programs have ended would count as dead in the barrier,
 // so there the error channel finds out when c can be released.
-func (c *Comm) meetToRelease() {
+func (c *comm) meetToRelease() {
 	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
 	epoch := c.t.Epoch()
 	over := ender(func(err error) {
@@ -127,18 +127,18 @@ func (c *Comm) meetToRelease() {
 // the decision of an agreement (H5).
 
 // release frees the error channel and the transport of c.
-func (c *Comm) release() { _, _ = c.channel.Close(), c.t.Close() }
+func (c *comm) release() { _, _ = c.channel.Close(), c.t.Close() }
 
 // forget forgets c, which this rank has closed, as soon as no operation on it is pending. carryOut
 // calls it.
-func (c *Comm) forget() {
+func (c *comm) forget() {
 	c.proc.forgetting = append(c.proc.forgetting, c.forgetIfIdle)
 	c.proc.forget()
 }
 
 // forgetIfIdle returns false if the program may wait for an operation on c. Otherwise it forgets c:
 // with the black channel at once, with the ULFM backend when all ranks have closed c.
-func (c *Comm) forgetIfIdle() (idle bool) {
+func (c *comm) forgetIfIdle() (idle bool) {
 	switch {
 	case c.isPending():
 		return false
@@ -152,7 +152,7 @@ func (c *Comm) forgetIfIdle() (idle bool) {
 
 // forgotten removes c from its family. If c has an error by then, c stays, and the ledger has
 // forget called again later.
-func (c *Comm) forgotten() {
+func (c *comm) forgotten() {
 	gone := false
 	c.proc.feed(func() { gone = c.ledger.Forgotten() })
 	switch {
@@ -165,14 +165,14 @@ func (c *Comm) forgotten() {
 }
 
 // isPending says whether the program may wait for an operation on c.
-func (c *Comm) isPending() (is bool) {
+func (c *comm) isPending() (is bool) {
 	c.t.EachPending(func(r *transport.Request) { is = is || programsOf(r) != nil })
 	return is
 }
 
 // releaseWhenForgotten is called twice: when all ranks have closed c, and when this rank has
 // forgotten c. The second call releases c.
-func (c *Comm) releaseWhenForgotten() {
+func (c *comm) releaseWhenForgotten() {
 	if c.releasing.Swap(true) {
 		c.release()
 	}
@@ -180,7 +180,7 @@ func (c *Comm) releaseWhenForgotten() {
 
 // leftovers describes the failed futures and the messages that the program of this rank has left
 // behind. c is its first communicator. The programs of all ranks of this process have returned.
-func (c *Comm) leftovers() []string {
+func (c *comm) leftovers() []string {
 	if c.proc.dead.Load() && c.proc.stage.Load() < stageEnded {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (c *Comm) leftovers() []string {
 // leaveMessages records the messages on c, from living ranks, that no receive has matched. It is
 // called when the program closes c or returns, because pending sends end then. It is called again
 // when all programs have returned, for messages that have arrived since.
-func (c *Comm) leaveMessages() {
+func (c *comm) leaveMessages() {
 	if !c.proc.keeps || c.proc.hasErrors(&c.ledger) {
 		return
 	}
@@ -237,13 +237,13 @@ func (c *Comm) Revoke(context.Context) error {
 	return nil
 }
 
-func (c *Comm) revoke() {
+func (c *comm) revoke() {
 	c.revoked(c.rank)
 	c.ulfm.Revoke()
 }
 
 // revoked notes that the rank by has revoked c, and ends pending operations with ErrRevoked.
-func (c *Comm) revoked(by int) {
+func (c *comm) revoked(by int) {
 	first := false
 	c.proc.feed(func() { first = c.ledger.Revoked(by) })
 	if first {

@@ -22,7 +22,7 @@ type call = signature.Call
 
 // collectively starts the collective operation that what describes, on elements of type T. prepare
 // checks its other arguments by the check in the run, and returns the algorithm.
-func collectively[T any](c *Comm, what call, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
+func collectively[T any](c *comm, what call, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
 	what, unfit := ofElements[T](what)
 	return c.start(what, unfit, prepare)
 }
@@ -46,7 +46,7 @@ func counted[T any](n int) int {
 // start starts the collective operation that what describes. It is refused if unfit is not nil,
 // because of the type of the elements, or if prepare finds bad arguments. prepare may complete
 // what, and returns the algorithm.
-func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
+func (c *comm) start(what call, unfit error, prepare func(*collectiveRun) collective.Algorithm) *future.Future[struct{}] {
 	if c == nil {
 		return nowhere[struct{}](what.Kind.String())
 	}
@@ -75,12 +75,12 @@ func (c *Comm) start(what call, unfit error, prepare func(*collectiveRun) collec
 }
 
 // run is start of algorithm a. If bad is not nil, the arguments are bad, and nothing starts.
-func (c *Comm) run(what call, bad error, a collective.Algorithm) *future.Future[struct{}] {
+func (c *comm) run(what call, bad error, a collective.Algorithm) *future.Future[struct{}] {
 	return c.start(what, bad, func(*collectiveRun) collective.Algorithm { return a })
 }
 
 // newRun returns a run for the caller to start.
-func (c *Comm) newRun() *collectiveRun {
+func (c *comm) newRun() *collectiveRun {
 	r := c.proc.freeRun()
 	r.comm = c
 	if r.promise == nil {
@@ -91,7 +91,7 @@ func (c *Comm) newRun() *collectiveRun {
 }
 
 // startExchange starts a collective operation, or ends it if it can't be.
-func (c *Comm) startExchange(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
+func (c *comm) startExchange(x *collective.Exchange, what call, bad error, a collective.Algorithm, done ending) {
 	if ended, err := c.begun(x, what.Word(), bad, a, done); ended {
 		orError(err, done.Ended)
 	}
@@ -99,7 +99,7 @@ func (c *Comm) startExchange(x *collective.Exchange, what call, bad error, a col
 
 // begun is startExchange for a caller that handles an operation which ends at once: it then returns
 // the error, and does not call done.
-func (c *Comm) begun(x *collective.Exchange, what signature.Word, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
+func (c *comm) begun(x *collective.Exchange, what signature.Word, bad error, a collective.Algorithm, done ending) (ended bool, err error) {
 	x.Name = what.Kind().String()
 	epoch, err := c.begin(x.Name)
 	if err != nil {
@@ -138,7 +138,7 @@ var idleRuns = sync.Pool{New: func() any { return new(collectiveRun) }}
 
 // A collectiveRun is the state of a collective operation that is not done. Afterwards it is reused.
 type collectiveRun struct {
-	comm     *Comm
+	comm     *comm
 	exchange collective.Exchange
 	kept     collective.Kept
 	promise  *future.Promise[struct{}] // of an idle run: nil, or unused
@@ -199,7 +199,7 @@ func encoded[T any](k *check, v T) (b []byte) {
 
 // runValue starts algorithm a for an operation whose result value returns. If bad is not nil, the
 // arguments are bad, and nothing starts.
-func runValue[T any](c *Comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
+func runValue[T any](c *comm, what call, bad error, a collective.Algorithm, value func() (T, error)) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](what.Kind.String())
 	}
@@ -216,7 +216,7 @@ var idleExchanges = sync.Pool{New: func() any { return new(collective.Exchange) 
 
 type collectiveValue[T any] struct {
 	future.Promise[T]
-	comm     *Comm
+	comm     *comm
 	exchange *collective.Exchange // until the operation has ended
 	value    func() (T, error)
 }

@@ -24,7 +24,7 @@ func partsOf[T any](r *collectiveRun, counts []int) collective.Parts {
 // place (P7). Use TryAll where all ranks must succeed together, for example to save a
 // state to go back to: see its example.
 func (c *Comm) Barrier() *future.Future[struct{}] {
-	return c.start(call{Kind: signature.Barrier}, nil, func(r *collectiveRun) collective.Algorithm {
+	return c.of().start(call{Kind: signature.Barrier}, nil, func(r *collectiveRun) collective.Algorithm {
 		return c.chooser.Barrier(&r.kept)
 	})
 }
@@ -32,8 +32,8 @@ func (c *Comm) Barrier() *future.Future[struct{}] {
 // Bcast copies buf of rank root into buf of all other ranks (MPI_Ibcast). All buffers
 // have the same length.
 func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Bcast, Root: root, Count: len(buf)}, func(r *collectiveRun) collective.Algorithm {
-		r.root(root, c)
+	return collectively[T](c.of(), call{Kind: signature.Bcast, Root: root, Count: len(buf)}, func(r *collectiveRun) collective.Algorithm {
+		r.root(root, c.of())
 		return c.chooser.Bcast(&r.kept, element.Bytes(buf), root)
 	})
 }
@@ -42,8 +42,8 @@ func Bcast[T any](c *Comm, buf []T, root int) *future.Future[struct{}] {
 // All send buffers have the same length, and recv is Size times as long. At other ranks
 // recv is not used.
 func Gather[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Gather, Root: root, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
-		r.root(root, c)
+	return collectively[T](c.of(), call{Kind: signature.Gather, Root: root, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
+		r.root(root, c.of())
 		if c.rank == root {
 			r.length("recv", len(recv), c.size*len(send))
 			inPlace(&r.check, "send", send, "recv", recv, root*len(send))
@@ -63,12 +63,12 @@ func before(counts []int, r int) (first int) {
 // Gatherv is Gather of counts[r] elements from each rank r (MPI_Igatherv). Counts and
 // recv are used at the root only.
 func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) *future.Future[struct{}] {
-	return gatherv(c, signature.Gatherv, send, recv, counts, root)
+	return gatherv(c.of(), signature.Gatherv, send, recv, counts, root)
 }
 
 // gatherv is Gatherv, or Scatterv, its inverse, between the root's buffer, whole, and a part at
 // each rank.
-func gatherv[T any](c *Comm, kind signature.Kind, part, whole []T, counts []int, root int) *future.Future[struct{}] {
+func gatherv[T any](c *comm, kind signature.Kind, part, whole []T, counts []int, root int) *future.Future[struct{}] {
 	return collectively[T](c, call{Kind: kind, Root: root}, func(r *collectiveRun) collective.Algorithm {
 		a := new(collective.Linear)
 		partName, wholeName, mine, all := "send", "recv", &a.Send, &a.Recv
@@ -96,8 +96,8 @@ func gatherv[T any](c *Comm, kind signature.Kind, part, whole []T, counts []int,
 // All recv buffers have the same length, and send is Size times as long. At other ranks
 // send is not used.
 func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Scatter, Root: root, Count: len(recv)}, func(r *collectiveRun) collective.Algorithm {
-		r.root(root, c)
+	return collectively[T](c.of(), call{Kind: signature.Scatter, Root: root, Count: len(recv)}, func(r *collectiveRun) collective.Algorithm {
+		r.root(root, c.of())
 		if c.rank == root {
 			r.length("send", len(send), c.size*len(recv))
 			inPlace(&r.check, "recv", recv, "send", send, root*len(recv))
@@ -109,12 +109,12 @@ func Scatter[T any](c *Comm, send, recv []T, root int) *future.Future[struct{}] 
 // Scatterv is Scatter of counts[r] elements to each rank r (MPI_Iscatterv). Send and
 // counts are used at the root only.
 func Scatterv[T any](c *Comm, send []T, counts []int, recv []T, root int) *future.Future[struct{}] {
-	return gatherv(c, signature.Scatterv, recv, send, counts, root)
+	return gatherv(c.of(), signature.Scatterv, recv, send, counts, root)
 }
 
 // Allgather is Gather with the result at every rank (MPI_Iallgather).
 func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Allgather, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
+	return collectively[T](c.of(), call{Kind: signature.Allgather, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
 		r.length("recv", len(recv), c.size*len(send))
 		inPlace(&r.check, "send", send, "recv", recv, c.rank*len(send))
 		return c.chooser.Allgather(&r.kept, element.Bytes(send), element.Bytes(recv))
@@ -124,8 +124,8 @@ func Allgather[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
 // Allgatherv is Allgather of counts[r] elements from each rank r
 // (MPI_Iallgatherv). Counts are the same at all ranks.
 func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Allgatherv}, func(r *collectiveRun) collective.Algorithm {
-		r.counts("recv", counts, len(recv), c)
+	return collectively[T](c.of(), call{Kind: signature.Allgatherv}, func(r *collectiveRun) collective.Algorithm {
+		r.counts("recv", counts, len(recv), c.of())
 		if r.err == nil {
 			r.length("send", len(send), counts[c.rank])
 			inPlace(&r.check, "send", send, "recv", recv, before(counts, c.rank))
@@ -141,7 +141,7 @@ func Allgatherv[T any](c *Comm, send, recv []T, counts []int) *future.Future[str
 // as the r-th part of recv (MPI_Ialltoall). All parts have the same length. In place, send is
 // copied first.
 func Alltoall[T any](c *Comm, send, recv []T) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Alltoall, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
+	return collectively[T](c.of(), call{Kind: signature.Alltoall, Count: len(send)}, func(r *collectiveRun) collective.Algorithm {
 		r.length("recv", len(recv), len(send))
 		if len(send)%c.size != 0 {
 			r.that(false, ClassCount, "send has %d elements, expected a multiple of the %d ranks", len(send), c.size)
@@ -165,9 +165,9 @@ func copied[T any](r *collectiveRun, send, recv []T) []T {
 // Alltoallv is Alltoall of sendCounts[r] elements to each rank r and recvCounts[r]
 // elements from it (MPI_Ialltoallv). In place, send is copied first.
 func Alltoallv[T any](c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) *future.Future[struct{}] {
-	return collectively[T](c, call{Kind: signature.Alltoallv}, func(r *collectiveRun) collective.Algorithm {
-		r.counts("send", sendCounts, len(send), c)
-		r.counts("recv", recvCounts, len(recv), c)
+	return collectively[T](c.of(), call{Kind: signature.Alltoallv}, func(r *collectiveRun) collective.Algorithm {
+		r.counts("send", sendCounts, len(send), c.of())
+		r.counts("recv", recvCounts, len(recv), c.of())
 		send := copied(r, send, recv)
 		if r.err != nil {
 			return nil

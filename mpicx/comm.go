@@ -25,6 +25,28 @@ import (
 // be called from many goroutines of its rank. All ranks start collective operations in the same
 // order.
 type Comm struct {
+	*comm
+}
+
+// of returns what c stands for; of nil, nil.
+func (c *Comm) of() *comm {
+	if c == nil {
+		return nil
+	}
+	return c.comm
+}
+
+// handle returns a Comm for the program, or nil for nil.
+func (c *comm) handle() *Comm {
+	if c == nil {
+		return nil
+	}
+	return &Comm{c}
+}
+
+// comm is what a Comm stands for. It outlives the Comm, which is only the program's handle:
+// messages and errors come for it until all ranks have given up theirs.
+type comm struct {
 	// The lock order is: disturbing, then the locks of transports and error channels, then
 	// proc.mu. A transport may be called under disturbing, and may ask for acknowledged deaths
 	// under its own locks. Nothing that locks is called under proc.mu.
@@ -39,7 +61,7 @@ type Comm struct {
 	id         uint64 // a digest of how it was made, the same at all ranks
 	name       string
 	// parent is the communicator whose errors are this one's too. It is nil for the world.
-	parent *Comm
+	parent *comm
 	// channel is the error channel, which hears nothing before startListening is called.
 	// With the ULFM backend ulfm is the same channel; with the black channel it is nil.
 	channel        errchan.Channel
@@ -104,7 +126,7 @@ type Comm struct {
 type exposed = hook.Hidden // the field's name, which is not exported
 
 // inside is a Comm as package hook gives it to other packages of this module.
-type inside Comm
+type inside comm
 
 // A lineage is one rank's record of the world and of the communicators that Replace has made of
 // it, one after another.
@@ -112,7 +134,7 @@ type lineage struct {
 	// pool is the communicator of all ranks of a job with spares or fresh ranks: the parent of
 	// the world and of the communicators that Replace makes. The program does not see it. It is
 	// nil if there are neither spares nor fresh ranks.
-	pool    *Comm
+	pool    *comm
 	workers []int // the ranks of the pool that begin in the world
 	// start starts a rank of the pool, unless it has been started before. It is set if the job
 	// has fresh ranks, and not spares.
@@ -124,7 +146,7 @@ type lineage struct {
 	mu       sync.Mutex // protects the following fields
 	rescue   *replace.Machine
 	decided  func(*replace.Fate) // ends the wait of a rank that waits for its fate
-	newest   *Comm               // the world, or the last communicator that Replace made; nil: none yet
+	newest   *comm               // the world, or the last communicator that Replace made; nil: none yet
 	registry *registry           // nil: the rank has not called CreateIntercomm
 }
 
@@ -137,7 +159,7 @@ func upTo(n int) []int {
 	return all
 }
 
-func ownerOf(a *ledger.Comm) *Comm { return a.Owner.(*Comm) }
+func ownerOf(a *ledger.Comm) *comm { return a.Owner.(*comm) }
 
 // Rank is this rank's number in the communicator (MPI_Comm_rank).
 func (c *Comm) Rank() int {
@@ -175,7 +197,7 @@ func (c *Comm) String() string {
 }
 
 // root returns the first communicator of c's rank.
-func (c *Comm) root() *Comm {
+func (c *comm) root() *comm {
 	for c.parent != nil {
 		c = c.parent
 	}
@@ -183,19 +205,19 @@ func (c *Comm) root() *Comm {
 }
 
 // family returns c and all communicators derived from it.
-func (c *Comm) family() []*Comm { return ownersOf(locked(&c.proc.mu, c.ledger.Family)) }
+func (c *comm) family() []*comm { return ownersOf(locked(&c.proc.mu, c.ledger.Family)) }
 
 // derived returns the communicators whose parent is c.
-func (c *Comm) derived() []*Comm { return ownersOf(locked(&c.proc.mu, c.ledger.Children)) }
+func (c *comm) derived() []*comm { return ownersOf(locked(&c.proc.mu, c.ledger.Children)) }
 
-func ownersOf(all []*ledger.Comm) (owners []*Comm) {
+func ownersOf(all []*ledger.Comm) (owners []*comm) {
 	for _, d := range all {
 		owners = append(owners, ownerOf(d))
 	}
 	return owners
 }
 
-func (c *Comm) worldRank(rank int) int {
+func (c *comm) worldRank(rank int) int {
 	if ranks := c.ledger.Ranks(); ranks != nil {
 		return ranks[rank]
 	}
@@ -204,20 +226,20 @@ func (c *Comm) worldRank(rank int) int {
 
 // waits is called by a goroutine that is about to wait on c, but not for a future. The goroutine
 // calls over when it stops waiting.
-func (c *Comm) waits(call string) (over func()) {
+func (c *comm) waits(call string) (over func()) {
 	return c.proc.observer.Waits(func() string { return observe.Operation{Name: call, Comm: c.name}.String() })
 }
 
 // notInReduction throws if it is called by a reduction's function. Such a function must not
 // wait, nor begin a collective operation, because its peers may not begin it.
-func (c *Comm) notInReduction(does, what string) {
+func (c *comm) notInReduction(does, what string) {
 	if element.InFunction() {
 		panic(future.Thrown{Err: fmt.Errorf("its function %s %s on %s, expected one that neither waits nor begins a collective operation", does, what, c.name)})
 	}
 }
 
 // worldRanksOf returns the members' ranks in the world, for reading only.
-func (c *Comm) worldRanksOf(members []int) []int {
+func (c *comm) worldRanksOf(members []int) []int {
 	if c.ledger.Ranks() == nil {
 		return members
 	}
@@ -228,18 +250,18 @@ func (c *Comm) worldRanksOf(members []int) []int {
 	return ranks
 }
 
-func (c *Comm) isClosed() bool { return locked(&c.proc.mu, c.ledger.IsClosed) }
-func (c *Comm) isBroken() bool { return locked(&c.proc.mu, c.ledger.Broken) }
+func (c *comm) isClosed() bool { return locked(&c.proc.mu, c.ledger.IsClosed) }
+func (c *comm) isBroken() bool { return locked(&c.proc.mu, c.ledger.Broken) }
 
 // hasRaised says whether operations that this rank begins on c must not reach other ranks.
-func (c *Comm) hasRaised() bool { return locked(&c.proc.mu, c.ledger.HasRaised) }
+func (c *comm) hasRaised() bool { return locked(&c.proc.mu, c.ledger.HasRaised) }
 
-func (c *Comm) isUnwinding() bool { return locked(&c.proc.mu, c.ledger.Unwinding) }
+func (c *comm) isUnwinding() bool { return locked(&c.proc.mu, c.ledger.Unwinding) }
 
 // knows returns false if c is corrupted and the program was not told. An operation that the
 // program then begins belongs before the corruption. It must not match the operations of ranks
 // that repair c.
-func (c *Comm) knows() bool { return locked(&c.proc.mu, c.ledger.Knows) }
+func (c *comm) knows() bool { return locked(&c.proc.mu, c.ledger.Knows) }
 
 // An operation is an operation of the program, behind a request or a collective.
 type operation interface{ cell() *waiting.Cell }
@@ -265,8 +287,8 @@ type stopping struct {
 const stopAsked = math.MinInt64
 
 // hearStop notes a request on c and all communicators derived from it, and returns them.
-func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
-	hear := func(d *Comm) {
+func (c *comm) hearStop(q *stop.Request) (family []*comm) {
+	hear := func(d *comm) {
 		d.stopping.CompareAndSwap(nil, &stopping{request: *q})
 		d.stops.Or(stopAsked) // also if another goroutine is about to: from here on calls wait
 	}
@@ -279,7 +301,7 @@ func (c *Comm) hearStop(q *stop.Request) (family []*Comm) {
 }
 
 // inheritStop notes a request on from, of which c is made, or on an ancestor of it.
-func (c *Comm) inheritStop(from *Comm) {
+func (c *comm) inheritStop(from *comm) {
 	for ; from != nil; from = from.parent {
 		if s := from.stopping.Load(); s != nil {
 			c.hearStop(&s.request)
@@ -288,7 +310,7 @@ func (c *Comm) inheritStop(from *Comm) {
 }
 
 // stopCalls is the number of calls of Stopping in this epoch.
-func (c *Comm) stopCalls() int64 { return c.stops.Load() &^ stopAsked }
+func (c *comm) stopCalls() int64 { return c.stops.Load() &^ stopAsked }
 
 // isStop says whether err is a StopError that all ranks of c get: the request holds for c.
-func (c *Comm) isStop(err error) bool { return c.stops.Load() < 0 && stopIn(err) != nil }
+func (c *comm) isStop(err error) bool { return c.stops.Load() < 0 && stopIn(err) != nil }

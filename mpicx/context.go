@@ -11,7 +11,8 @@ import (
 type scope struct {
 	context.Context // ends with the function, or by the first error that concerns the scope
 	cancel          context.CancelCauseFunc
-	comm            *Comm
+	comm            *comm
+	handle          *Comm           // the program uses it as long as the function runs
 	outer           context.Context // the context of the call, or one that alive made from it
 	entry           *ledger.Scope   // comm.proc.mu protects it
 
@@ -27,7 +28,7 @@ type scope struct {
 // enterScope returns that error (T3), and the scope is not open.
 func (c *Comm) enterScope(ctx context.Context, guard bool) (*scope, error) {
 	ctx = alive(ctx)
-	s := &scope{comm: c, outer: ctx}
+	s := &scope{comm: c.comm, handle: c, outer: ctx}
 	s.Context, s.cancel = context.WithCancelCause(ctx)
 	var outside *ledger.Scope
 	if o := scopeOf(ctx); o != nil && o.comm.proc == c.proc {
@@ -63,7 +64,7 @@ func scopeOf(ctx context.Context) *scope {
 }
 
 // scopeOn returns the innermost scope on c that ctx is derived from, or nil.
-func (c *Comm) scopeOn(ctx context.Context) *scope {
+func (c *comm) scopeOn(ctx context.Context) *scope {
 	s := scopeOf(ctx)
 	for s != nil && s.comm != c {
 		s = scopeOf(s.outer)

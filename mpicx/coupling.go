@@ -39,7 +39,7 @@ import (
 //   - learned, after the second agreement, has the other group's letter at all members or at none.
 //   - unite agrees in the union of both groups.
 type coupling struct {
-	local    *Comm
+	local    *comm
 	leader   *bridging     // nil: this rank is not the leader
 	own      couple.Letter // of this rank's group
 	registry *registry
@@ -73,9 +73,9 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 		return nowhere[*Intercomm](intercommOp)
 	}
 	local.notInReduction("begins", intercommOp)
-	k := &coupling{local: local}
+	k := &coupling{local: local.of()}
 	if local.rank == localLeader {
-		k.leader = newBridging(bridge, remoteLeader, tag)
+		k.leader = newBridging(bridge.of(), remoteLeader, tag)
 	}
 	if err := k.begin(); err != nil {
 		// The other leader waits for a letter. If this rank has raised an error, err becomes the
@@ -85,11 +85,11 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 			why = fmt.Errorf("%s has an error of its rank %d", local.name, local.rank)
 		}
 		k.leader.exchange(couple.Letter{Failure: why.Error()}, nil)
-		return failed[*Intercomm](local, err)
+		return failed[*Intercomm](local.of(), err)
 	}
 	// If local is corrupted in the meantime, Waits still return the result: it is the same at all
 	// members of both groups, and the other group does not know of the corruption (I1).
-	k.future, k.end = begins[*Intercomm](local, intercommOp, ledger.TakeToRepair)
+	k.future, k.end = begins[*Intercomm](local.of(), intercommOp, ledger.TakeToRepair)
 	var bad error
 	if localLeader < 0 || localLeader >= local.size {
 		bad = mpiErrorf(intercommOp, ClassRank, "leader %d of %s, expected 0 to %d", localLeader, local.name, local.size-1)
@@ -130,7 +130,7 @@ func (k *coupling) begin() (err error) {
 
 // registry returns the rank's registry, and makes it if necessary. Several goroutines may need it
 // first. Listen may take messages before it returns, so it is called when the lock is free.
-func (c *Comm) registry() (*registry, error) {
+func (c *comm) registry() (*registry, error) {
 	root := c.root()
 	l := root.lineage
 	l.mu.Lock()

@@ -45,7 +45,7 @@ func (c *Comm) Errhandler() Errhandler {
 // propagates says whether all ranks are told when an operation of this rank meets a death, or when
 // an error ends its program. With the black channel they always are, because a peer can't learn of
 // it in another way.
-func (c *Comm) propagates() bool {
+func (c *comm) propagates() bool {
 	return c.ulfm == nil || Errhandler(c.errhandler.Load()) == ErrorsPropagate
 }
 
@@ -54,8 +54,10 @@ func (c *Comm) propagates() bool {
 // of other deaths: [Comm.AgreeFailed] returns the same set at all.
 func (c *Comm) Failed() []int {
 	c.mustExist("Failed")
-	return locked(&c.proc.mu, c.ledger.Failed)
+	return c.failed()
 }
+
+func (c *comm) failed() []int { return locked(&c.proc.mu, c.ledger.Failed) }
 
 // AckFailed acknowledges the first n of Failed and returns how many are acknowledged
 // (MPI_Comm_ack_failed, and before it MPI_Comm_failure_ack). When all are, receives from
@@ -75,13 +77,13 @@ func (c *Comm) AckFailed(n int) int {
 	return acked
 }
 
-func (c *Comm) acknowledged() []int { return locked(&c.proc.mu, c.ledger.Acknowledged) }
+func (c *comm) acknowledged() []int { return locked(&c.proc.mu, c.ledger.Acknowledged) }
 
 // othersAcknowledged says whether the program has acknowledged that all other ranks are dead.
-func (c *Comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
+func (c *comm) othersAcknowledged() bool { return len(c.acknowledged()) == c.size-1 }
 
 // died notes that the process of a rank has died.
-func (c *Comm) died(rank int) {
+func (c *comm) died(rank int) {
 	if rank == c.rank {
 		c.proc.die()
 		return
@@ -99,7 +101,7 @@ func (c *Comm) died(rank int) {
 
 // learn notes the deaths that an agreement has found. If the program of this rank has ended, this
 // rank may be among them. Its process lives, and joins the rounds that other ranks then open.
-func (c *Comm) learn(dead []int) {
+func (c *comm) learn(dead []int) {
 	for _, r := range dead {
 		if r != c.rank {
 			c.died(r)
@@ -111,7 +113,7 @@ func (c *Comm) learn(dead []int) {
 // died. If err is nil, it makes them wait again. Under ErrorsPropagate it changes nothing, and
 // returns true if there are such receives: all ranks then have to be told. The caller holds
 // c.disturbing.
-func (c *Comm) disturb(err error) (raise bool) {
+func (c *comm) disturb(err error) (raise bool) {
 	c.t.EachPending(func(r *transport.Request) {
 		if o, ok := r.Done.(operation); ok && r.Peer == AnySource {
 			if c.propagates() {
@@ -126,7 +128,7 @@ func (c *Comm) disturb(err error) (raise bool) {
 
 // receiving is called after a receive or probe has begun. It disturbs one from AnySource if a
 // death is not acknowledged.
-func (c *Comm) receiving(peer int) {
+func (c *comm) receiving(peer int) {
 	if c.ulfm == nil || peer != AnySource {
 		return
 	}
@@ -139,13 +141,13 @@ func (c *Comm) receiving(peer int) {
 }
 
 // raiseDeath gives all ranks a *CommCorruptedError because of a death.
-func (c *Comm) raiseDeath() { c.proc.feed(c.ledger.Lose) }
+func (c *comm) raiseDeath() { c.proc.feed(c.ledger.Lose) }
 
 // needed returns the error of an operation that needs a dead rank. rank is AnySource if the
 // operation needs one of several ranks and all of them are dead.
-func (c *Comm) needed(op string, rank int) error {
+func (c *comm) needed(op string, rank int) error {
 	if rank == AnySource {
-		all := c.Failed()
+		all := c.failed()
 		slices.Sort(all)
 		return c.met(&ProcFailedError{Ranks: all})
 	}
@@ -161,7 +163,7 @@ func (c *Comm) needed(op string, rank int) error {
 // brokenBy returns the failures to report for an error of the transport. c is the rank's first
 // communicator, in which ranks are numbered like processes. If the error is that of a process that
 // has no rank in c, there are no failures.
-func (c *Comm) brokenBy(cause error) []Failure {
+func (c *comm) brokenBy(cause error) []Failure {
 	f := newFailure(cause, 1)
 	f.Rank = c.rank
 	if d, ok := errors.AsType[*transport.JobEndedError](cause); ok {
@@ -175,7 +177,7 @@ func (c *Comm) brokenBy(cause error) []Failure {
 
 // whoReturned divides ranks that are gone into two groups: the programs of the second are known to
 // have returned, and the first counts as dead.
-func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
+func (c *comm) whoReturned(gone []int) (dead, returned []int) {
 	for _, r := range gone {
 		if c.t.HasReturned(r) {
 			returned = append(returned, r)
@@ -189,7 +191,7 @@ func (c *Comm) whoReturned(gone []int) (dead, returned []int) {
 // met returns err, the error of an operation of this rank that has met a death. Under
 // ErrorsPropagate it has all ranks told of the death; the program then gets the corruption instead
 // of err.
-func (c *Comm) met(err *ProcFailedError) error {
+func (c *comm) met(err *ProcFailedError) error {
 	_, err.returned = c.whoReturned(err.Ranks)
 	if c.propagates() {
 		c.raiseDeath()

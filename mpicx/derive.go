@@ -31,12 +31,12 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 	// alike, so no message is needed to agree on the name.
 	epoch, err := c.begin("Dup")
 	if err != nil {
-		return failed[*Comm](c, err)
+		return failed[*Comm](c.of(), err)
 	}
 	w := call{Kind: signature.Dup}.Word()
 	seq := c.t.Call(epoch, w)
-	f, end := begins[*Comm](c, "Dup", ledger.Take)
-	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), end)
+	f, end := begins[*Comm](c.of(), "Dup", ledger.Take)
+	made := c.agreed(errchan.Dup, w, epoch, waiting.Of(f), func(d *comm, err error) { end(d.handle(), err) })
 	// A halted rank (M3) has no side: its peers are in another call.
 	if err := c.t.Mismatch(); err != nil {
 		made(nil, err)
@@ -48,7 +48,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 
 // derive makes a communicator from c, and its error channel. Errors of c are errors of it too (D1).
 // It does not wait: other ranks may make their sides later, and messages to these wait for them.
-func (c *Comm) derive(name transport.Name, members, worldRanks []int, called string) (*Comm, error) {
+func (c *comm) derive(name transport.Name, members, worldRanks []int, called string) (*comm, error) {
 	return c.deriveUnder(c, name, false, members, worldRanks, called)
 }
 
@@ -59,7 +59,7 @@ func (c *Comm) derive(name transport.Name, members, worldRanks []int, called str
 //
 // The channel has a duplicate of its own. What drops messages of programs, an epoch or a revoke,
 // must not drop the channel's.
-func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*Comm, error) {
+func (c *comm) deriveUnder(parent *comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*comm, error) {
 	// t's epoch counts the errors of each ancestor by its generation (see transport.Epoch). t is
 	// made from c, even if parent is another communicator, because members are ranks of c.
 	name.Generation = parent.ledger.Generation() + 1
@@ -85,9 +85,9 @@ func (c *Comm) deriveUnder(parent *Comm, name transport.Name, agreed bool, membe
 // newComm makes a communicator over t. It can be used after open. from is the communicator from
 // which it is made; nil for the world. Errors of parent are its errors too. Its errhandler is
 // from's at this moment, as in MPI; later changes of from's do not concern it.
-func newComm(p *proc, t transport.Comm, from, parent *Comm, name string) *Comm {
-	c := &Comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
-	c.keeper, c.exposed = &keeper{Comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
+func newComm(p *proc, t transport.Comm, from, parent *comm, name string) *comm {
+	c := &comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
+	c.keeper, c.exposed = &keeper{comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
@@ -102,7 +102,7 @@ func newComm(p *proc, t transport.Comm, from, parent *Comm, name string) *Comm {
 // world. worldRanks are the members' ranks in the world; nil means that they are the same. late
 // says that an error of from has come since e, and that c is therefore closed. This does not happen
 // if all ranks have agreed to make c.
-func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transport.Epoch, agreed, byDup bool) (late bool) {
+func (c *comm) open(from *comm, dup transport.Comm, worldRanks []int, e transport.Epoch, agreed, byDup bool) (late bool) {
 	var of, under *ledger.Comm
 	if from != nil {
 		of = &from.ledger
@@ -138,13 +138,13 @@ func (c *Comm) open(from *Comm, dup transport.Comm, worldRanks []int, e transpor
 //
 // The place in the order of agreements is reserved when the call begins, since all ranks begin such
 // calls in the same order, but may come to propose in another.
-func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*Comm, error)) func(*Comm, error) {
+func (c *comm) agreed(call errchan.Calls, what signature.Word, epoch transport.Epoch, cell *waiting.Cell, end func(*comm, error)) func(*comm, error) {
 	op := what.Kind().String()
 	if c.ulfm == nil {
-		return func(d *Comm, err error) { end(d, c.failure(op, err)) }
+		return func(d *comm, err error) { end(d, c.failure(op, err)) }
 	}
 	id := c.ulfm.Reserve(epoch, call)
-	return func(made *Comm, err error) {
+	return func(made *comm, err error) {
 		proposal := errchan.Proposal{Call: call, Flag: -1}
 		if err != nil {
 			err = c.failure(op, err)
@@ -170,7 +170,7 @@ func (c *Comm) agreed(call errchan.Calls, what signature.Word, epoch transport.E
 
 // outcome returns the error of op according to the agreement on it, or nil. Deaths go first: when
 // members have died nothing is compared (M4).
-func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over error) error {
+func (c *comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over error) error {
 	switch {
 	case over != nil:
 		return c.failure(op, over)
@@ -190,7 +190,7 @@ func (c *Comm) outcome(op string, call errchan.Calls, d *errchan.Decision, over 
 // this rank is in, or nil if it is in none. end makes the result from the new communicator. If bad
 // is not nil, this rank's arguments are bad. Its future then ends with bad at once, and a tells the
 // other ranks, at which choose returns an error.
-func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, bad error, choose func() (*part, error), end func(*Comm) T) *future.Future[T] {
+func assembled[T any](c *comm, kind signature.Kind, calls errchan.Calls, a collective.Algorithm, bad error, choose func() (*part, error), end func(*comm) T) *future.Future[T] {
 	op := kind.String()
 	c.notInReduction("begins", op)
 	epoch, err := c.begin(op)
@@ -201,7 +201,7 @@ func assembled[T any](c *Comm, kind signature.Kind, calls errchan.Calls, a colle
 	w := call{Kind: kind}.Word()
 	seq := c.t.Call(epoch, w)
 	f, over := begins[T](c, op, ledger.Take)
-	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *Comm, err error) {
+	made := c.agreed(calls, w, epoch, waiting.Of(f), func(d *comm, err error) {
 		var result T
 		if d != nil {
 			result = end(d)
@@ -245,7 +245,7 @@ type part struct {
 // collective calls, because the call of the other ranks may never end. The agreement still ends by
 // its decision; the caller then cancels the request. While that is pending, the transport compares
 // its call with those of the other ranks.
-func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *transport.Request {
+func (c *comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *waiting.Cell) *transport.Request {
 	op := what.Kind().String()
 	w := &onlyError{name: op, aside: true, done: func(err error) {
 		if hasType[*transport.MismatchError](err) {
@@ -261,7 +261,7 @@ func (c *Comm) showMismatch(what signature.Word, epoch transport.Epoch, cell *wa
 // openChannel makes the error channel of c, over dup, a duplicate of it. byDup says that Dup makes
 // c: one rank may then have its side of c before the program of another rank calls Dup. A rank that
 // has its side of a communicator from Split knows that the programs of all ranks have called Split.
-func (c *Comm) openChannel(dup transport.Messenger, byDup bool) {
+func (c *comm) openChannel(dup transport.Messenger, byDup bool) {
 	if c.proc.ulfm {
 		ch := ulfmbackend.New(dup, c.id, c.t.Epoch(), (*listener)(c))
 		if lib := library(c); lib != nil {
@@ -301,30 +301,30 @@ func (a *assenting) Released()                 { _ = a.channel.Close() }
 
 // listener is the client of a Comm's error channel. It feeds the ledger. Its methods must not
 // block, and run on whichever goroutine has taken the message, perhaps one of another rank.
-type listener Comm
+type listener comm
 
 var _ errchan.ULFMClient = (*listener)(nil)
 
 // Noticed says that a round is open.
 func (l *listener) Noticed(round uint64, by int, corrupt bool) {
-	c := (*Comm)(l)
+	c := (*comm)(l)
 	c.proc.feed(func() { c.ledger.Noticed(round, by, corrupt) })
 }
 
 // Resolved says that the round is over, with its verdict.
 func (l *listener) Resolved(v *errchan.Verdict) {
-	c := (*Comm)(l)
+	c := (*comm)(l)
 	c.proc.feed(func() { c.ledger.Resolved(v, c.rank) })
 }
 
 // Died says that the process of a rank has died.
-func (l *listener) Died(rank int) { (*Comm)(l).died(rank) }
+func (l *listener) Died(rank int) { (*comm)(l).died(rank) }
 
 // Released says that all ranks have closed the communicator.
 func (l *listener) Released() {
 	l.released.Store(true)
-	(*Comm)(l).forgotten()
+	(*comm)(l).forgotten()
 }
 
 // Revoked says that a rank has revoked the communicator.
-func (l *listener) Revoked(by int) { (*Comm)(l).revoked(by) }
+func (l *listener) Revoked(by int) { (*comm)(l).revoked(by) }

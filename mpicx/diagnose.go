@@ -99,7 +99,7 @@ func (c *Comm) Diagnose(ctx context.Context) (*Diagnosis, error) {
 // and its ancestors, asked chooses the one nearest to the world that is not closed and has all
 // members of c. It leaves out the pool of a job with fresh ranks, because some of its ranks may not
 // have been started.
-func (c *Comm) asked() (w *Comm, ranks []int) {
+func (c *comm) asked() (w *comm, ranks []int) {
 	w = c
 	for a := c; a != nil; a = a.parent {
 		if isPool := a.parent == nil && a.lineage.start != nil; isPool || a.isClosed() {
@@ -113,7 +113,7 @@ func (c *Comm) asked() (w *Comm, ranks []int) {
 }
 
 // ranksOf returns the ranks in c of the members of d, or nil if one of them is not in c.
-func (c *Comm) ranksOf(d *Comm) []int {
+func (c *comm) ranksOf(d *comm) []int {
 	rankOf := make(map[int]int, c.size)
 	for r := range c.size {
 		rankOf[c.worldRank(r)] = r
@@ -131,7 +131,7 @@ func (c *Comm) ranksOf(d *Comm) []int {
 
 // diagnosis makes a Diagnosis of c from the answers. said has the answers by rank on the
 // communicator on which the ranks were asked. ranks has the rank there of each member of c.
-func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
+func (c *comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 	d := &Diagnosis{Differs: -1}
 	mine := make(map[int]string)
 	sent := make(map[int]string) // records, by the rank in the world
@@ -170,10 +170,10 @@ func (c *Comm) diagnosis(said map[int]string, ranks []int) *Diagnosis {
 // differing compares the collective calls of the ranks on c and then, if they do not differ there,
 // on each of the communicators derived from c that this rank has used lately. Sent are the records
 // that ranks have sent. It returns the first lines that there are.
-func (c *Comm) differing(sent map[int]string) (lines []string) {
+func (c *comm) differing(sent map[int]string) (lines []string) {
 	lines = c.compare(upTo(c.size), sent)
 	own, _, _ := c.t.Record(c.rank, nil)
-	others := slices.SortedFunc(slices.Values(c.family()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
+	others := slices.SortedFunc(slices.Values(c.family()), func(a, b *comm) int { return strings.Compare(a.name, b.name) })
 	for _, d := range others {
 		used := slices.ContainsFunc(own, func(call record.Call) bool { return call.IsOn(d.t.ID()) })
 		if len(lines) == 0 && used && d != c {
@@ -185,7 +185,7 @@ func (c *Comm) differing(sent map[int]string) (lines []string) {
 
 // compare compares the collective calls of ranks of c since its last error. If that error has
 // corrupted c, it compares those before.
-func (c *Comm) compare(ranks []int, sent map[int]string) []string {
+func (c *comm) compare(ranks []int, sent map[int]string) []string {
 	epoch := c.t.Epoch().Errors()
 	if epoch > 0 && locked(&c.proc.mu, c.ledger.IsCorrupted) {
 		epoch--
@@ -209,7 +209,7 @@ type reporter struct {
 	fails bool // WithDeadlockError
 
 	mu    sync.Mutex
-	roots []*Comm // the first communicators of the ranks of this process
+	roots []*comm // the first communicators of the ranks of this process
 }
 
 const (
@@ -265,7 +265,7 @@ func (r *reporter) caught(taken []os.Signal) diagnosis.Caught {
 // the launcher has asked.
 func (r *reporter) tell() bool {
 	return machine.Tell(func() string {
-		roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
+		roots := locked(&r.mu, func() []*comm { return slices.Clone(r.roots) })
 		if len(roots) == 0 {
 			return ""
 		}
@@ -276,7 +276,7 @@ func (r *reporter) tell() bool {
 
 // add adds a rank of this process, given its first communicator, on the goroutine that will run its
 // program.
-func (r *reporter) add(root *Comm) {
+func (r *reporter) add(root *comm) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.roots = append(r.roots, root)
@@ -350,8 +350,8 @@ func (e *DeadlockError) Error() string {
 
 // raiseAside raises err at the rank of c, on its largest communicator on which that is possible. It
 // does not wait for the verdict: the program gets that from its Waits.
-func (c *Comm) raiseAside(err error) {
-	var on *Comm
+func (c *comm) raiseAside(err error) {
+	var on *comm
 	for _, d := range c.root().family() {
 		if d != c.root().lineage.pool && (on == nil || d.size > on.size) && !d.isClosed() && !locked(&c.proc.mu, d.ledger.Broken) {
 			on = d
@@ -373,20 +373,20 @@ func (c *Comm) raiseAside(err error) {
 // living rank of this process, one whose program runs if there is one. In a job with fresh ranks it
 // is the newest communicator that Replace has made; otherwise it is the largest one that is not
 // closed. asker returns nil if there is none.
-func (r *reporter) asker() *Comm {
-	roots := locked(&r.mu, func() []*Comm { return slices.Clone(r.roots) })
-	roots = slices.DeleteFunc(roots, func(c *Comm) bool {
+func (r *reporter) asker() *comm {
+	roots := locked(&r.mu, func() []*comm { return slices.Clone(r.roots) })
+	roots = slices.DeleteFunc(roots, func(c *comm) bool {
 		return c.proc.dead.Load() || c.lineage.start != nil && c.lineage.last() == nil
 	})
 	if len(roots) == 0 {
 		return nil
 	}
-	over := func(c *Comm) int { return truth(c.proc.stage.Load() >= stageEnded) }
-	root := slices.MinFunc(roots, func(a, b *Comm) int { return cmp.Or(over(a)-over(b), a.rank-b.rank) })
+	over := func(c *comm) int { return truth(c.proc.stage.Load() >= stageEnded) }
+	root := slices.MinFunc(roots, func(a, b *comm) int { return cmp.Or(over(a)-over(b), a.rank-b.rank) })
 	if root.lineage.start != nil { // some ranks of the pool may not have been started
 		return root.lineage.last()
 	}
-	var widest *Comm
+	var widest *comm
 	for _, c := range root.family() {
 		if (widest == nil || c.size > widest.size) && !c.isClosed() {
 			widest = c

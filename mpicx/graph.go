@@ -36,12 +36,14 @@ func GraphCreate(c *Comm, sources, destinations []int) *future.Future[*Graph] {
 	}
 	sources, destinations = slices.Clone(sources), slices.Clone(destinations)
 	a := &edges{from: sources, to: destinations, rank: c.rank}
-	return assembled(c, signature.GraphCreate, errchan.GraphCreate, a, k.err, func() (*part, error) {
+	return assembled(c.of(), signature.GraphCreate, errchan.GraphCreate, a, k.err, func() (*part, error) {
 		if err := a.odd(); err != nil { // a rank that does not exist has declared no edge, so its edges are odd
 			return nil, err
 		}
 		return &part{worldRanks: c.ledger.Ranks()}, nil
-	}, func(d *Comm) *Graph { return &Graph{d, &neighborhood{comm: d, from: sources, to: destinations}} })
+	}, func(d *comm) *Graph {
+		return &Graph{d.handle(), &neighborhood{comm: d, from: sources, to: destinations}}
+	})
 }
 
 // Sources are the ranks that this rank receives from (MPI_Dist_graph_neighbors).
@@ -143,7 +145,7 @@ type Neighborhood interface{ neighborhood() *neighborhood }
 
 // neighborhood has the neighbours of this rank.
 type neighborhood struct {
-	comm     *Comm
+	comm     *comm
 	from, to []int // ranks that it receives from, and sends to
 	order    []int // order of messages to the same rank: see collective.Neighbors
 }

@@ -59,7 +59,7 @@ func NewHalo[T any](g *Cart, cells []int, width int, corners bool) *future.Futur
 	n := g.neighbors
 	theirs := make([]int, len(n.from)*len(mine))
 	a := &collective.Neighbors{To: n.to, From: n.from, Order: n.order, Send: copies(mine, len(n.to)), Recv: element.EqualParts(theirs, len(n.from))}
-	return runValue(g.Comm, call{Kind: signature.NewHalo}, k.err, a, func() (*Halo[T], error) {
+	return runValue(g.Comm.of(), call{Kind: signature.NewHalo}, k.err, a, func() (*Halo[T], error) {
 		for i, r := range n.from {
 			their := theirs[i*len(mine):][:len(mine)]
 			if r != ProcNull && !haloFits(mine, their, i/2) {

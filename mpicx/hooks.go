@@ -41,10 +41,10 @@ func (i *inside) Die() {
 func (i *inside) Dead() bool        { return i.proc.dead.Load() }
 func (i *inside) Mortal() bool      { return i.ulfm != nil || i.proc.driver != nil }
 func (i *inside) Machine() int      { return i.t.Machine(i.rank) }
-func (i *inside) Progress() string  { return (*Comm)(i).root().progress() }
-func (i *inside) Blocked() []string { return (*Comm)(i).root().Blocked() }
-func (i *inside) Where() string     { return (*Comm)(i).root().where() }
-func (i *inside) Calls() []string   { return (*Comm)(i).root().differing(nil) }
+func (i *inside) Progress() string  { return (*comm)(i).root().progress() }
+func (i *inside) Blocked() []string { return (*comm)(i).root().blocked() }
+func (i *inside) Where() string     { return (*comm)(i).root().where() }
+func (i *inside) Calls() []string   { return (*comm)(i).root().differing(nil) }
 
 func (i *inside) Happened(kind observe.Kind, text string) {
 	i.proc.observer.Happened(observe.Event{Kind: kind, Comm: i.name, Text: text})
@@ -58,7 +58,7 @@ func (i *inside) Abort(err error) {
 	i.proc.dead.Store(false)
 	i.proc.feed(i.proc.ledger.Revive)
 	i.proc.aborted.Store(&err)
-	for _, d := range (*Comm)(i).root().first() {
+	for _, d := range (*comm)(i).root().first() {
 		d.raise(newFailure(err, 0), &ledger.Raised{Cause: err, Corrupt: true})
 	}
 	i.proc.addWaiters(1) // it joins every round now, since its program may never wait again
@@ -66,9 +66,9 @@ func (i *inside) Abort(err error) {
 
 // first returns the topmost communicators that the program knows: c or, if c is the pool, the
 // communicators derived from it. c is the rank's first communicator.
-func (c *Comm) first() []*Comm {
+func (c *comm) first() []*comm {
 	if c.lineage.pool == nil {
-		return []*Comm{c}
+		return []*comm{c}
 	}
 	return c.derived()
 }
@@ -78,7 +78,7 @@ func (c *Comm) first() []*Comm {
 type background struct {
 	future *future.Future[struct{}]
 	end    func(struct{}, error)
-	comm   *Comm
+	comm   *comm
 	name   string
 	epoch  transport.Epoch
 	first  int // sequence number of the next exchange
@@ -89,7 +89,7 @@ var inBackground = call{Kind: signature.Background}.Word()
 var _ hook.Background = (*background)(nil)
 
 func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Future[struct{}]) {
-	c := (*Comm)(i)
+	c := (*comm)(i)
 	c.notInReduction("begins", name)
 	epoch, err := c.begin(name)
 	if err != nil {

@@ -120,7 +120,7 @@ func TestPrompt(t *testing.T) {
 		{[]string{posts, comes, posts, late}, false},
 		{[]string{posts, comes, begins, late, begins}, true}, // nothing was posted since
 	} {
-		k := &keeper{Comm: &Comm{proc: new(proc)}}
+		k := &keeper{comm: &comm{proc: new(proc)}}
 		p, cell := &k.proc.prompt, new(waiting.Cell)
 		for _, what := range test.happens {
 			switch what {

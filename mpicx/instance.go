@@ -17,7 +17,7 @@ import (
 // MPI_THREAD_SERIALIZED at least, or with MPI_THREAD_MULTIPLE if it calls MPI during an
 // Instance or a Run.
 type Instance struct {
-	root  *Comm // nil: a fresh process, which has no rank
+	root  *comm // nil: a fresh process, which has no rank
 	world func() (*Comm, error)
 	end   func() error
 
@@ -78,7 +78,11 @@ func Initialize(ctx context.Context, opts ...Option) (*Instance, error) {
 		root.finish(make(map[string]error))
 		return nil, errors.Join(j.unfit, j.end())
 	}
-	i := &Instance{root, sync.OnceValues(root.lineage.world), j.end, report(ctx, o), stops}
+	world := sync.OnceValues(func() (*Comm, error) {
+		world, err := root.lineage.world()
+		return world.handle(), err
+	})
+	i := &Instance{root, world, j.end, report(ctx, o), stops}
 	i.reporter.add(root)
 	i.stops.add(root)
 	if !root.lineage.isSpare() {
@@ -124,7 +128,7 @@ func (i *Instance) Finalize(ctx context.Context) error {
 	}
 	world, err := i.world()
 	if world != nil {
-		world = i.root.lineage.last()
+		world = i.root.lineage.last().handle()
 	}
 	if world != nil && !world.isClosed() { // by the program
 		if err := world.Close(ctx); err != nil {

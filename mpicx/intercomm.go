@@ -28,11 +28,11 @@ type Intercomm struct {
 
 // newIntercomm returns an Intercomm over union. isFirst says that this rank's group, of the given
 // size, comes first there.
-func newIntercomm(union *Comm, size, remote int, isFirst bool) *Intercomm {
+func newIntercomm(union *comm, size, remote int, isFirst bool) *Intercomm {
 	if isFirst {
-		return &Intercomm{union: union, size: size, remote: remote, other: size}
+		return &Intercomm{union: union.handle(), size: size, remote: remote, other: size}
 	}
-	return &Intercomm{union: union, size: size, remote: remote, own: remote}
+	return &Intercomm{union: union.handle(), size: size, remote: remote, own: remote}
 }
 
 // Union is the communicator of both groups.
@@ -120,13 +120,13 @@ func (ic *Intercomm) Agree(flag int) *future.Future[int] {
 	}
 	const low = 1<<agreedBits - 1
 	if signed(flag) != flag {
-		return failed[int](ic.union, mpiErrorf("Agree", ClassOther, "flag %d, expected one of %d bits", flag, agreedBits))
+		return failed[int](ic.union.of(), mpiErrorf("Agree", ClassOther, "flag %d, expected one of %d bits", flag, agreedBits))
 	}
 	both := flag<<agreedBits | low // for the group with the higher ranks
 	if ic.own == 0 {
 		both = flag&low | ^low
 	}
-	return repair(ic.union, errchan.Proposal{Call: errchan.Agree, Flag: both}, func(r *repairing[int], d *errchan.Decision) {
+	return repair(ic.union.of(), errchan.Proposal{Call: errchan.Agree, Flag: both}, func(r *repairing[int], d *errchan.Decision) {
 		of := *d
 		if of.Flag = signed(d.Flag); ic.own == 0 {
 			of.Flag = d.Flag >> agreedBits
@@ -144,7 +144,7 @@ func (ic *Intercomm) Shrink() *future.Future[*Intercomm] {
 	if ic == nil {
 		return nowhere[*Intercomm]("Shrink")
 	}
-	return shrink(ic.union, func(made *Comm, dead []int) *Intercomm {
+	return shrink(ic.union.of(), func(made *comm, dead []int) *Intercomm {
 		own, remote := ic.Split(dead)
 		return newIntercomm(made, ic.size-len(own), ic.remote-len(remote), ic.own == 0)
 	})
@@ -157,13 +157,13 @@ func (ic *Intercomm) Merge(high bool) *future.Future[*Comm] {
 	if ic == nil {
 		return nowhere[*Comm]("Merge")
 	}
-	return splitAs(ic.union, signature.Merge, errchan.Merge, choice{key: truth(high)}, nil, itself)
+	return splitAs(ic.union.of(), signature.Merge, errchan.Merge, choice{key: truth(high)}, nil, (*comm).handle)
 }
 
 // InterSend is Send to a rank of the other group.
 func InterSend[T any](ic *Intercomm, buf []T, dest, tag int) *future.Future[Status] {
 	if bad := ic.check("InterSend", dest, ProcNull); bad != nil {
-		return failed[Status](ic.Union(), bad)
+		return failed[Status](ic.Union().of(), bad)
 	}
 	return Send(ic.union, buf, ic.Remote(dest), tag)
 }
@@ -176,11 +176,11 @@ func InterRecv[T any](ic *Intercomm, buf []T, source, tag int) *future.Future[St
 		bad = mpiError(op, of.Unfit)
 	}
 	if bad != nil {
-		return failed[Status](ic.Union(), bad)
+		return failed[Status](ic.Union().of(), bad)
 	}
 	o := new(typedReceive[Status])
 	o.request.Buf, o.request.Signature = element.Bytes(buf), of.Signature
-	return o.receive(ic.union, op, ic.Remote(source), tag, func(r *transport.Request) (Status, error) {
+	return o.receive(ic.union.of(), op, ic.Remote(source), tag, func(r *transport.Request) (Status, error) {
 		s, err := ic.union.status(op, r, of.Size)
 		if s.Source >= 0 {
 			s.Source -= ic.other
@@ -214,7 +214,7 @@ func (ic *Intercomm) Barrier() *future.Future[struct{}] { return ic.Union().Barr
 // not in. The other ranks of root's own group call it too; their buffers are not used.
 func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}] {
 	return between[T](ic, "InterBcast", call{Kind: signature.Bcast, Root: root, Count: len(buf)}, func(r *collectiveRun, send, recv [][]byte) {
-		r.root(root, ic.union)
+		r.root(root, ic.union.of())
 		switch {
 		case r.err != nil:
 		case root == ic.union.rank:
@@ -232,7 +232,7 @@ func InterBcast[T any](ic *Intercomm, buf []T, root int) *future.Future[struct{}
 // length times the number of ranks in their group.
 func InterGather[T any](ic *Intercomm, send, recv []T, root int) *future.Future[struct{}] {
 	return between[T](ic, "InterGather", call{Kind: signature.Gather, Root: root, Count: len(send)}, func(r *collectiveRun, out, in [][]byte) {
-		r.root(root, ic.union)
+		r.root(root, ic.union.of())
 		switch {
 		case r.err != nil:
 		case root == ic.union.rank:
@@ -289,7 +289,7 @@ func between[T any](ic *Intercomm, op string, what call, prepare func(r *collect
 	}
 	n := ic.union.size
 	a := &collective.Linear{Send: make([][]byte, n), Recv: make([][]byte, n)}
-	return collectively[T](ic.union, what, func(r *collectiveRun) collective.Algorithm {
+	return collectively[T](ic.union.of(), what, func(r *collectiveRun) collective.Algorithm {
 		if r.op = op; r.err != nil {
 			r.err = mpiError(op, element.TypeOf[T]().Unfit)
 		}

@@ -15,7 +15,7 @@ import (
 // feed calls it without proc.mu, so it may lock transports and channels. It gets one output at a
 // time, in the ledger's order, so a channel never sees a join before the raise that it follows. A
 // feed inside of it changes the ledger at once; the outer feed carries out what that causes.
-func (c *Comm) carryOut(o *ledger.Output) {
+func (c *comm) carryOut(o *ledger.Output) {
 	switch o.Action {
 	// A report consents to the end of the round, as a join does. Before either, the agreements of
 	// the family freeze, and their decisions go with it into the verdict (H5).
@@ -26,7 +26,7 @@ func (c *Comm) carryOut(o *ledger.Output) {
 	// The channel wants the dead in ascending order; Failed has them as this rank learned of them.
 	case ledger.Lose:
 		lost := ownerOf(o.Comm)
-		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.Failed())))
+		lost.ulfm.Lose(slices.Sorted(slices.Values(lost.failed())))
 	// What some rank has decided is the result everywhere (H5). This comes before Advance, which
 	// ends the proposals that are left with the error.
 	case ledger.Complete:
@@ -109,7 +109,7 @@ func tell(e *ledger.Event) {
 // advance moves c to the epoch after an error of a communicator of the given generation. The
 // transport drops messages of earlier epochs (P3). Operations that were pending are done with err,
 // and their buffers are free (P4, D1).
-func (c *Comm) advance(generation int, err error, frozen, lost bool) {
+func (c *comm) advance(generation int, err error, frozen, lost bool) {
 	if c.ulfm != nil {
 		c.ulfm.Advance(generation, err, frozen, lost) // first: operations of the new epoch need it there
 	}
@@ -120,7 +120,7 @@ func (c *Comm) advance(generation int, err error, frozen, lost bool) {
 
 // submit gives the error channel a report of this rank. If the rank's program ends with the error,
 // the verdict counts the rank among the dead, so repairs after it do not wait for the rank.
-func (c *Comm) submit(r *ledger.Raised, settled []errchan.Settled) {
+func (c *comm) submit(r *ledger.Raised, settled []errchan.Settled) {
 	if c.ulfm != nil && r.Leaving {
 		c.ulfm.Unwind(r.Data, settled)
 	} else {
@@ -162,7 +162,7 @@ func quiesce(family []*ledger.Comm, then func()) {
 // failed, so no peer can be told. The error has no Verdict, because no round has ended with it.
 // Agreements, and the wait of a parked rank, end with it here, because no decision and no
 // invitation can come any more (P1).
-func (c *Comm) giveUp(cause error) {
+func (c *comm) giveUp(cause error) {
 	err := &CommCorruptedError{Failures: c.brokenBy(cause), verdict: verdict{causes: mpiError("Wait", cause)}}
 	c.proc.feed(func() {
 		err.of = c.ledger.Fail()

@@ -27,7 +27,7 @@ type Message struct {
 func (c *Comm) Mprobe(source, tag int) *future.Future[*Message] {
 	o := new(typedReceive[*Message])
 	o.request.Kind = transport.Mprobing
-	return o.receive(c, "Mprobe", source, tag, func(r *transport.Request) (*Message, error) {
+	return o.receive(c.of(), "Mprobe", source, tag, func(r *transport.Request) (*Message, error) {
 		s := r.Status
 		return &Message{Source: s.Source, Tag: s.Tag, Bytes: s.Bytes, comm: c, request: r}, nil
 	})
@@ -69,7 +69,7 @@ func (o *typedReceive[T]) receiveTaken(m *Message, name string, of *element.Type
 		return future.Failed[T](mpiErrorf(name, ClassOther, "nil message, expected one that Mprobe has taken"))
 	}
 	c, r := m.comm, &o.request
-	o.comm, o.name, o.result = c, name, result
+	o.comm, o.name, o.result = c.of(), name, result
 	o.cell().Keep(c.keeper)
 	epoch, err := c.begin(name)
 	switch {
@@ -86,7 +86,7 @@ func (o *typedReceive[T]) receiveTaken(m *Message, name string, of *element.Type
 		err = mpiErrorf(name, ClassOther, "the message from rank %d with tag %d is lost, expected a receive before the error of %s", m.Source, m.Tag, c.name)
 	}
 	if err != nil {
-		return failed[T](c, err)
+		return failed[T](c.of(), err)
 	}
 	r.Epoch, r.Where, r.Signature, r.Done = epoch, m.request.Where, of.Signature, o
 	c.t.Mrecv(r)

@@ -16,7 +16,7 @@ import (
 // failure returns the error that the program gets for an operation on c that has ended with err. It
 // returns verdicts unchanged, and other errors as an *MPIError. If the operation needs a dead
 // process, failure first does what the error handler says.
-func (c *Comm) failure(op string, err error) error {
+func (c *comm) failure(op string, err error) error {
 	switch err {
 	case nil:
 		return nil
@@ -40,7 +40,7 @@ func (c *Comm) failure(op string, err error) error {
 }
 
 // callFailure is like failure, for a collective operation whose future has the cell.
-func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
+func (c *comm) callFailure(op string, err error, cell *waiting.Cell) error {
 	err = c.failure(op, err)
 	c.callFailed(op, err, cell)
 	return err
@@ -48,7 +48,7 @@ func (c *Comm) callFailure(op string, err error, cell *waiting.Cell) error {
 
 // callFailed records in leaks that a collective operation ends with err, if the cause is the
 // operation itself (see isOthers), or other ranks have not made the call.
-func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
+func (c *comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return
 	}
@@ -63,11 +63,11 @@ func (c *Comm) callFailed(op string, err error, cell *waiting.Cell) {
 
 // missingIn returns the ranks that are missing in an operation that ends with err because their
 // programs have returned. If one of the missing ranks has died, it returns nil.
-func (c *Comm) missingIn(err error) []int {
+func (c *comm) missingIn(err error) []int {
 	var missing []int
 	if p, ok := errors.AsType[*ProcFailedError](err); ok {
 		missing = p.Ranks
-	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok && len(k.Failures) == 0 && k.Of(c) {
+	} else if k, ok := errors.AsType[*CommCorruptedError](err); ok && len(k.Failures) == 0 && k.isOf(c) {
 		missing = k.Dead
 	}
 	if dead, gone := c.whoReturned(missing); len(dead) == 0 {
@@ -78,9 +78,9 @@ func (c *Comm) missingIn(err error) []int {
 
 // begins begins a collective call, op. It returns the call's future, whose Waits look for errors in
 // mode m, and a function that ends the call and completes the future.
-func begins[T any](c *Comm, op string, m ledger.Mode) (f *future.Future[T], end func(T, error)) {
+func begins[T any](c *comm, op string, m ledger.Mode) (f *future.Future[T], end func(T, error)) {
 	f, p := future.New[T]()
-	waiting.Of(f).Keep(&keeper{Comm: c, call: op, mode: m})
+	waiting.Of(f).Keep(&keeper{comm: c, call: op, mode: m})
 	c.proc.calls.Add(1)
 	return f, func(v T, err error) {
 		c.callFailed(op, err, waiting.Of(f))
@@ -90,7 +90,7 @@ func begins[T any](c *Comm, op string, m ledger.Mode) (f *future.Future[T], end 
 }
 
 // mismatched returns the error of an operation that a mismatch of collective calls has ended.
-func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
+func (c *comm) mismatched(op string, e *transport.MismatchError) error {
 	class, place := classOf(e), fmt.Sprintf("collective call %d of %s", e.Number, c.name)
 	var text string
 	switch {
@@ -112,7 +112,7 @@ func (c *Comm) mismatched(op string, e *transport.MismatchError) error {
 
 // outOfStep returns the error of op after a mismatch of collective calls on c, or nil if there was
 // none. The rank is then halted: its operations on c fail until the next error that all ranks have.
-func (c *Comm) outOfStep(op string) error {
+func (c *comm) outOfStep(op string) error {
 	if m, ok := c.t.Mismatch().(*transport.MismatchError); ok {
 		return c.mismatched(op, m)
 	}
@@ -121,7 +121,7 @@ func (c *Comm) outOfStep(op string) error {
 
 // untoldMismatch returns a mismatch of collective calls on c, or on a communicator derived from it,
 // that no operation has reported.
-func (c *Comm) untoldMismatch() error {
+func (c *comm) untoldMismatch() error {
 	for _, d := range c.family() {
 		if m, ok := d.t.Mismatch().(*transport.MismatchError); ok && d.toldMismatch.Load() != m {
 			return d.mismatched(m.Own.Kind().String(), m)

@@ -21,12 +21,12 @@ import (
 // Elements are sent as they lie in memory. The padding between fields of a struct is sent too:
 // its bytes are undefined at both ends, and == does not compare them.
 func Send[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return c.send("Send", element.Of(buf), dest, tag, 0)
+	return c.of().send("Send", element.Of(buf), dest, tag, 0)
 }
 
 // Ssend is [Send] that is done only when a receive has matched it (MPI_Issend).
 func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
-	return c.send("Ssend", element.Of(buf), dest, tag, transport.Synchronous)
+	return c.of().send("Ssend", element.Of(buf), dest, tag, transport.Synchronous)
 }
 
 // Recv receives a message from rank source, or AnySource, with the tag, or AnyTag, into buf
@@ -43,7 +43,7 @@ func Ssend[T any](c *Comm, buf []T, dest, tag int) *future.Future[Status] {
 // ends so when all other ranks have returned. With the ULFM backend these ranks are dead for
 // the operation.
 func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
-	return c.receive(transport.Receiving, element.Of(buf), source, tag)
+	return c.of().receive(transport.Receiving, element.Of(buf), source, tag)
 }
 
 // Probe completes when a message has arrived that Recv would receive, with its Status
@@ -51,21 +51,21 @@ func Recv[T any](c *Comm, buf []T, source, tag int) *future.Future[Status] {
 // MPI_Iprobe, Test the same future again: each Probe that finds nothing stays pending. If several
 // goroutines receive, take [Comm.Mprobe].
 func Probe[T any](c *Comm, source, tag int) *future.Future[Status] {
-	return c.receive(transport.Probing, element.Buffer{Type: element.TypeOf[T]()}, source, tag)
+	return c.of().receive(transport.Probing, element.Buffer{Type: element.TypeOf[T]()}, source, tag)
 }
 
 // RecvSlice receives a message of any length into a new slice of elements of T, which [Send] or
 // Ssend has sent. For a value that [SendValue] has sent, use [RecvValue].
 func RecvSlice[T any](c *Comm, source, tag int) *future.Future[[]T] {
-	return recvSlice(c, "RecvSlice", source, tag, func(slice []T, _ Status) []T { return slice })
+	return recvSlice(c.of(), "RecvSlice", source, tag, func(slice []T, _ Status) []T { return slice })
 }
 
 // RecvSliceStatus is RecvSlice that also returns the message's Status.
 func RecvSliceStatus[T any](c *Comm, source, tag int) *future.Future[Received[[]T]] {
-	return recvSlice(c, "RecvSliceStatus", source, tag, func(slice []T, s Status) Received[[]T] { return Received[[]T]{slice, s} })
+	return recvSlice(c.of(), "RecvSliceStatus", source, tag, func(slice []T, s Status) Received[[]T] { return Received[[]T]{slice, s} })
 }
 
-func recvSlice[T, V any](c *Comm, op string, source, tag int, result func([]T, Status) V) *future.Future[V] {
+func recvSlice[T, V any](c *comm, op string, source, tag int, result func([]T, Status) V) *future.Future[V] {
 	of := element.TypeOf[T]()
 	if of.Unfit != nil {
 		return failed[V](c, mpiError(op, of.Unfit))
@@ -88,7 +88,7 @@ func (m *destination[T]) alloc(n int) []byte {
 }
 
 // receive starts a receive or a probe.
-func (c *Comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *future.Future[Status] {
+func (c *comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](receiveName(kind))
 	}
@@ -124,7 +124,7 @@ func (c *Comm) receive(kind transport.Kind, b element.Buffer, source, tag int) *
 
 // post posts a receive or a probe, or ends it if it is refused. If it returns true, the message has
 // come, and the caller ends it.
-func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) (received bool) {
+func (c *comm) post(name string, r *transport.Request, cell *waiting.Cell) (received bool) {
 	source := r.Peer // the request may be in use again once it has ended
 	var err error
 	if r.Epoch, err = c.begin(name); err == nil {
@@ -159,13 +159,13 @@ func (c *Comm) post(name string, r *transport.Request, cell *waiting.Cell) (rece
 // A typedReceive is a receive, or an Mprobe, whose result is made of the message.
 type typedReceive[T any] struct {
 	future.Promise[T]
-	comm    *Comm
+	comm    *comm
 	request transport.Request
 	name    string
 	result  func(*transport.Request) (T, error)
 }
 
-func (o *typedReceive[T]) receive(c *Comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
+func (o *typedReceive[T]) receive(c *comm, name string, source, tag int, result func(*transport.Request) (T, error)) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](name)
 	}
@@ -201,7 +201,7 @@ var idleReceives = sync.Pool{New: func() any { return new(receiveOp) }}
 
 // receiveOp is the state of a receive or probe until it is done. It is then reused.
 type receiveOp struct {
-	comm    *Comm
+	comm    *comm
 	promise *future.Promise[Status]
 	request transport.Request
 	size    int  // of an element
@@ -241,13 +241,13 @@ func (o *receiveOp) Completed(r *transport.Request) {
 // sendOp is a pending send.
 type sendOp struct {
 	future.Promise[Status]
-	comm    *Comm
+	comm    *comm
 	request transport.Request
 	name    string
 	size    int
 }
 
-func (c *Comm) send(name string, b element.Buffer, dest, tag int, mode transport.Mode) *future.Future[Status] {
+func (c *comm) send(name string, b element.Buffer, dest, tag int, mode transport.Mode) *future.Future[Status] {
 	if c == nil {
 		return nowhere[Status](name)
 	}
@@ -287,7 +287,7 @@ func (o *sendOp) Awaited() bool       { return needsPeer(&o.request) }
 
 // ended returns a future that is done with s. A future that is done never changes, so the last one
 // of a send or of a receive is shared if it has the same result.
-func (c *Comm) ended(s Status) *future.Future[Status] {
+func (c *comm) ended(s Status) *future.Future[Status] {
 	shared := &c.last[truth(s.Source == c.rank)]
 	if last := shared.Load(); last != nil && last.status == s {
 		return last.Future()
@@ -299,7 +299,7 @@ func (c *Comm) ended(s Status) *future.Future[Status] {
 	return last.Future()
 }
 
-func (c *Comm) status(op string, r *transport.Request, size int) (Status, error) {
+func (c *comm) status(op string, r *transport.Request, size int) (Status, error) {
 	s := Status{r.Status.Source, r.Status.Tag, r.Status.Bytes / size}
 	if r.Signature != r.Status.Signature {
 		if err := fits(op, r); err != nil {

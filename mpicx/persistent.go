@@ -75,7 +75,7 @@ func (p *Persistent) Start() *future.Future[Status] {
 		err = mpiErrorf(p.name, ClassOther, "started while it is under way, expected the future of the last Start to be done")
 	}
 	if err != nil {
-		return failed[Status](c, err)
+		return failed[Status](c.of(), err)
 	}
 	if f := p.atOnce(epoch); f != nil {
 		p.active.Store(false)

@@ -87,10 +87,10 @@ func byUser[T any](op func(a, b T) T) reduction { return reduction{element.Func(
 // Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined.
 // It is the same in every run, but may be another with another root, number of ranks, or length.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
-	return reduce(c, signature.Reduce, send, recv, predefined[T](op), root)
+	return reduce(c.of(), signature.Reduce, send, recv, predefined[T](op), root)
 }
 
-func reduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, root int) *future.Future[struct{}] {
+func reduce[T any](c *comm, kind signature.Kind, send, recv []T, op reduction, root int) *future.Future[struct{}] {
 	return c.start(reducing[T](kind, op.code, root, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
 		defined[T](&r.check, op)
 		r.root(root, c)
@@ -157,10 +157,10 @@ func alone[T any](n int, op Op, result []T) func() {
 // Allreduce is Reduce whose result every rank gets, bit by bit the same
 // (MPI_Iallreduce).
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return allreduce(c, signature.Allreduce, send, recv, predefined[T](op))
+	return allreduce(c.of(), signature.Allreduce, send, recv, predefined[T](op))
 }
 
-func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
+func allreduce[T any](c *comm, kind signature.Kind, send, recv []T, op reduction) *future.Future[struct{}] {
 	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
 		defined[T](&r.check, op)
 		fill(r, send, recv)
@@ -173,15 +173,15 @@ func allreduce[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction
 // Scan is Reduce whose result at rank r combines send of ranks 0 to r
 // (MPI_Iscan).
 func Scan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, signature.Scan, send, recv, predefined[T](op), false)
+	return scan(c.of(), signature.Scan, send, recv, predefined[T](op), false)
 }
 
 // Exscan is Scan of ranks 0 to r-1 (MPI_Iexscan). At rank 0 recv is left alone.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return scan(c, signature.Exscan, send, recv, predefined[T](op), true)
+	return scan(c.of(), signature.Exscan, send, recv, predefined[T](op), true)
 }
 
-func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, exclusive bool) *future.Future[struct{}] {
+func scan[T any](c *comm, kind signature.Kind, send, recv []T, op reduction, exclusive bool) *future.Future[struct{}] {
 	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
 		defined[T](&r.check, op)
 		fill(r, send, recv)
@@ -199,16 +199,16 @@ func scan[T any](c *Comm, kind signature.Kind, send, recv []T, op reduction, exc
 // those of the ranks before (MPI_Ireduce_scatter). Counts are the same at all ranks. In place, recv
 // is the beginning of send, as in MPI, or this rank's part of it.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatter, send, recv, counts, predefined[T](op))
+	return reduceScatter(c.of(), signature.ReduceScatter, send, recv, counts, predefined[T](op))
 }
 
 // ReduceScatterBlock is ReduceScatter of as many elements to each rank: recv has the same
 // length at all of them, and send is Size times as long (MPI_Ireduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatterBlock, send, recv, nil, predefined[T](op))
+	return reduceScatter(c.of(), signature.ReduceScatterBlock, send, recv, nil, predefined[T](op))
 }
 
-func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts []int, op reduction) *future.Future[struct{}] {
+func reduceScatter[T any](c *comm, kind signature.Kind, send, recv []T, counts []int, op reduction) *future.Future[struct{}] {
 	return c.start(reducing[T](kind, op.code, 0, len(send)), unfit[T](op), func(r *collectiveRun) collective.Algorithm {
 		defined[T](&r.check, op)
 		if kind == signature.ReduceScatterBlock || kind == signature.ReduceScatterBlockFunc {
@@ -245,20 +245,20 @@ func reduceScatter[T any](c *Comm, kind signature.Kind, send, recv []T, counts [
 //
 // A panic in the function, or an error that it throws, comes out of Wait at its rank.
 func ReduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T, root int) *future.Future[struct{}] {
-	return reduce(c, signature.ReduceFunc, send, recv, byUser(op), root)
+	return reduce(c.of(), signature.ReduceFunc, send, recv, byUser(op), root)
 }
 
 // AllreduceFunc is Allreduce with a function.
 func AllreduceFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
 	if c != nil && element.TypeOf[T]().Pointers != nil {
-		return allreduceValues(c, send, recv, op)
+		return allreduceValues(c.of(), send, recv, op)
 	}
-	return allreduce(c, signature.AllreduceFunc, send, recv, byUser(op))
+	return allreduce(c.of(), signature.AllreduceFunc, send, recv, byUser(op))
 }
 
 // allreduceValues is AllreduceFunc on types that have pointers: every rank gets
 // all values and combines them, in the order of ranks.
-func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
+func allreduceValues[T any](c *comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
 	const name = "AllreduceFunc"
 	k := check{op: name}
 	k.length("recv", len(recv), len(send))
@@ -289,20 +289,20 @@ func allreduceValues[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.
 
 // ScanFunc is Scan with a function.
 func ScanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return scan(c, signature.ScanFunc, send, recv, byUser(op), false)
+	return scan(c.of(), signature.ScanFunc, send, recv, byUser(op), false)
 }
 
 // ExscanFunc is Exscan with a function.
 func ExscanFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return scan(c, signature.ExscanFunc, send, recv, byUser(op), true)
+	return scan(c.of(), signature.ExscanFunc, send, recv, byUser(op), true)
 }
 
 // ReduceScatterFunc is ReduceScatter with a function.
 func ReduceScatterFunc[T any](c *Comm, send, recv []T, counts []int, op func(a, b T) T) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatterFunc, send, recv, counts, byUser(op))
+	return reduceScatter(c.of(), signature.ReduceScatterFunc, send, recv, counts, byUser(op))
 }
 
 // ReduceScatterBlockFunc is ReduceScatterBlock with a function.
 func ReduceScatterBlockFunc[T any](c *Comm, send, recv []T, op func(a, b T) T) *future.Future[struct{}] {
-	return reduceScatter(c, signature.ReduceScatterBlockFunc, send, recv, nil, byUser(op))
+	return reduceScatter(c.of(), signature.ReduceScatterBlockFunc, send, recv, nil, byUser(op))
 }

@@ -31,7 +31,7 @@ import (
 // With the black channel, which survives no death, Agree and AgreeFailed are the same as long as
 // the communicator is not corrupted. On a corrupted one they end with errors.ErrUnsupported.
 func (c *Comm) Agree(flag int) *future.Future[int] {
-	return repair(c, errchan.Proposal{Call: errchan.Agree, Flag: flag}, agreedOn)
+	return repair(c.of(), errchan.Proposal{Call: errchan.Agree, Flag: flag}, agreedOn)
 }
 
 func agreedOn(r *repairing[int], d *errchan.Decision) {
@@ -59,7 +59,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 // arrives meanwhile. Unlike Agree, it does not report a death as an error, whatever the
 // Errhandler. [Comm.Failed] is what this rank alone knows.
 func (c *Comm) AgreeFailed() *future.Future[[]int] {
-	return repair(c, errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
+	return repair(c.of(), errchan.Proposal{Call: errchan.AgreeFailed}, func(r *repairing[[]int], d *errchan.Decision) {
 		r.happened(observe.Agree, nil)
 		r.end(slices.Clone(d.Dead), nil)
 	})
@@ -80,11 +80,11 @@ func (c *Comm) AgreeFailed() *future.Future[[]int] {
 // not a member unless it calls Shrink. To learn who is a member, exchange the old ranks by
 // Allgather on the new communicator, or translate its Group.
 func (c *Comm) Shrink() *future.Future[*Comm] {
-	return shrink(c, func(made *Comm, _ []int) *Comm { return made })
+	return shrink(c.of(), func(made *comm, _ []int) *Comm { return made.handle() })
 }
 
 // shrink is Shrink, with a result that as makes from the new communicator and the dead.
-func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T] {
+func shrink[T any](c *comm, as func(made *comm, dead []int) T) *future.Future[T] {
 	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[T], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
@@ -101,7 +101,7 @@ func shrink[T any](c *Comm, as func(made *Comm, dead []int) T) *future.Future[T]
 
 // heir returns the parent of the communicator that a repair of c makes. It is c itself, unless no
 // more errors of c can come.
-func (c *Comm) heir(d *errchan.Decision) *Comm {
+func (c *comm) heir(d *errchan.Decision) *comm {
 	if d.Flag != whole && c.parent != nil {
 		return c.parent
 	}
@@ -120,7 +120,7 @@ type survivors struct {
 	without             uint64 // digest of the ranks that are not members
 }
 
-func (c *Comm) survivors(d *errchan.Decision) any {
+func (c *comm) survivors(d *errchan.Decision) any {
 	s := new(survivors)
 	without := fnv.New64a()
 	dead := d.Dead
@@ -138,7 +138,7 @@ func (c *Comm) survivors(d *errchan.Decision) any {
 
 // repair begins an operation that works on broken communicators too. The operation is an
 // agreement; then gets the decision, and completes the future.
-func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
+func repair[T any](c *comm, proposal errchan.Proposal, then func(*repairing[T], *errchan.Decision)) *future.Future[T] {
 	if err := c.ready(proposal.Call.String(), context.Background()); err != nil {
 		return future.Failed[T](err)
 	}
@@ -162,7 +162,7 @@ func repair[T any](c *Comm, proposal errchan.Proposal, then func(*repairing[T], 
 
 // repairing is a repair that is not done.
 type repairing[T any] struct {
-	comm       *Comm
+	comm       *comm
 	proposal   errchan.Proposal
 	broken     bool // the communicator was broken when the repair began
 	id         errchan.Agreement
@@ -198,9 +198,9 @@ func (r *repairing[T]) start() {
 // untoldAbove returns an error of an ancestor that the program was not told, or nil. No operation
 // on a broken communicator tells it. But other ranks may have been told it instead of c's own
 // error, and then they do not repair c (D2).
-func (c *Comm) untoldAbove() error {
+func (c *comm) untoldAbove() error {
 	_, err := c.lookIn(context.Background(), ledger.PeekToRepair, nil)
-	if v, ok := err.(interface{ Of(*Comm) bool }); ok && !v.Of(c) {
+	if v, ok := err.(interface{ isOf(*comm) bool }); ok && !v.isOf(c) {
 		return err
 	}
 	if e := locked(&c.proc.mu, c.ledger.UntoldAbove); e != nil {
@@ -237,7 +237,7 @@ func (r *repairing[T]) fail(err error) {
 
 // happened tells the observer that the repair has begun, or has ended, with a communicator if it
 // makes one.
-func (r *repairing[T]) happened(kind observe.Kind, made *Comm) {
+func (r *repairing[T]) happened(kind observe.Kind, made *comm) {
 	if r.comm.proc.observer == nil {
 		return
 	}
@@ -251,7 +251,7 @@ func (r *repairing[T]) happened(kind observe.Kind, made *Comm) {
 // afterCorruption calls then when c is corrupted, this rank has died or the job is over. A
 // corruption is under way. If one of these is true already, or c is broken or closed,
 // afterCorruption does nothing and returns false.
-func (c *Comm) afterCorruption(then func()) bool {
+func (c *comm) afterCorruption(then func()) bool {
 	c.proc.mu.Lock()
 	defer c.proc.mu.Unlock()
 	if c.ledger.Broken() || c.ledger.IsClosed() || c.proc.dead.Load() || c.proc.stage.Load() == stageOver {
@@ -262,7 +262,7 @@ func (c *Comm) afterCorruption(then func()) bool {
 }
 
 // resume calls the functions that waited for the corruption.
-func (c *Comm) resume() {
+func (c *comm) resume() {
 	c.proc.mu.Lock()
 	then := c.afterwards
 	c.afterwards = nil
@@ -273,7 +273,7 @@ func (c *Comm) resume() {
 }
 
 // agreements returns the object that decides c's agreements.
-func (c *Comm) agreements() interface {
+func (c *comm) agreements() interface {
 	Reserve(transport.Epoch, errchan.Calls) errchan.Agreement
 	Propose(errchan.Agreement, errchan.Proposal, func(*errchan.Decision, error))
 } {
@@ -286,7 +286,7 @@ func (c *Comm) agreements() interface {
 // voter makes the agreements of a Comm with the black channel, where no death is survived. They are
 // numbered separately from collective calls: a rank that has given up a Barrier may be in an Agree
 // with ranks that come to the Barrier later.
-type voter Comm
+type voter comm
 
 // Reserve takes this rank's place in the next agreement of epoch e.
 func (c *voter) Reserve(e transport.Epoch, _ errchan.Calls) errchan.Agreement {
@@ -305,7 +305,7 @@ func (c *voter) Reserve(e transport.Epoch, _ errchan.Calls) errchan.Agreement {
 // Propose begins an agreement that ends as a TryAll does (see ledger.Vote): the ranks meet in a
 // barrier, and then vote. Each sends its proposal together with its vote.
 func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*errchan.Decision, error)) {
-	b := &ballot{comm: (*Comm)(c), name: p.Call.String(), id: id, done: done}
+	b := &ballot{comm: (*comm)(c), name: p.Call.String(), id: id, done: done}
 	binary.LittleEndian.PutUint16(b.paper[1:], ^uint16(p.Call))
 	binary.LittleEndian.PutUint64(b.paper[3:], uint64(p.Flag))
 	c.proc.feed(func() { b.entry = c.ledger.AskUnaided(b) })
@@ -314,7 +314,7 @@ func (c *voter) Propose(id errchan.Agreement, p errchan.Proposal, done func(*err
 
 // ballot is this rank's part in an agreement by votes. It needs no goroutine that waits.
 type ballot struct {
-	comm  *Comm
+	comm  *comm
 	name  string // of the operation
 	entry *ledger.Vote
 	id    errchan.Agreement

@@ -39,11 +39,11 @@ func (c *Comm) Replace() *future.Future[*Comm] {
 		return nowhere[*Comm]("Replace")
 	}
 	if c.number == 0 && c.ulfm != nil {
-		return failed[*Comm](c, notReplaceable(c))
+		return failed[*Comm](c.of(), notReplaceable(c.of()))
 	}
 	l := c.root().lineage
 	proposal := errchan.Proposal{Call: errchan.Replace, Flag: whole, Note: locked(&l.mu, l.rescue.Lost)}
-	return repair(c, proposal, func(r *repairing[*Comm], d *errchan.Decision) {
+	return repair(c.of(), proposal, func(r *repairing[*Comm], d *errchan.Decision) {
 		call := r.call
 		r.call = 0
 		// From here on no error of c ends the call.
@@ -66,10 +66,10 @@ func (c *Comm) Incarnation() int {
 }
 
 // replace ends a call of Replace. d is the decision of the members of c.
-func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
+func (c *comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	l := c.root().lineage
 	next, err := l.successor(c, d)
-	var made *Comm
+	var made *comm
 	switch {
 	case err != nil:
 	// The rescues are invited before this rank makes its side, and even if it can't make one: every
@@ -89,15 +89,15 @@ func (c *Comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	made.errhandler.Store(c.errhandler.Load())
 	made.inheritStop(c)
 	r.happened(observe.Replace, made)
-	r.end(made, nil)
+	r.end(made.handle(), nil)
 }
 
-func notReplaceable(c *Comm) error {
+func notReplaceable(c *comm) error {
 	return mpiErrorf("Replace", ClassComm, "%s can't be replaced, expected the world, the last communicator that Replace made, or one that Shrink made of these", c.name)
 }
 
 // newLineage returns the lineage of the rank whose first communicator is root.
-func newLineage(root *Comm, j *job) *lineage {
+func newLineage(root *comm, j *job) *lineage {
 	workers := root.size
 	if j.workers != nil {
 		workers = len(j.workers)
@@ -109,11 +109,11 @@ func newLineage(root *Comm, j *job) *lineage {
 func (l *lineage) membership() *replace.Membership { return locked(&l.mu, l.rescue.Newest) }
 
 // last returns the newest communicator.
-func (l *lineage) last() *Comm { return locked(&l.mu, func() *Comm { return l.newest }) }
+func (l *lineage) last() *comm { return locked(&l.mu, func() *comm { return l.newest }) }
 
 // succeed makes c, which has the newest membership, the newest communicator. Replace refuses any
 // with an older membership.
-func (l *lineage) succeed(c *Comm) {
+func (l *lineage) succeed(c *comm) {
 	c.number = l.membership().Number
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *lineage) succeed(c *Comm) {
 
 // successor returns the membership of the communicator that replaces c according to the decision of
 // c's members. It is the same at all ranks.
-func (l *lineage) successor(c *Comm, d *errchan.Decision) (*replace.Membership, error) {
+func (l *lineage) successor(c *comm, d *errchan.Decision) (*replace.Membership, error) {
 	if c.number != l.membership().Number {
 		return nil, notReplaceable(c)
 	}
@@ -156,11 +156,11 @@ func (l *lineage) adopt(next *replace.Membership) {
 }
 
 // join makes the communicator of a membership from the pool.
-func (l *lineage) join(m *replace.Membership) (*Comm, error) {
+func (l *lineage) join(m *replace.Membership) (*comm, error) {
 	name := transport.ReplaceName(l.pool.t.Epoch(), uint64(m.Number), m.Digest())
 	made, err := l.pool.deriveUnder(l.pool, name, true, m.Members, m.Members, m.Name())
 	if made != nil {
-		made.SetErrhandler(ErrorsPropagate)
+		made.errhandler.Store(int32(ErrorsPropagate))
 		made.replaced = m.Places
 	}
 	return made, err
@@ -171,7 +171,7 @@ func (l *lineage) isSpare() bool { return l.pool != nil && l.pool.rank >= len(l.
 
 // world returns the communicator that the rank's program begins with. A spare or a fresh rank waits
 // here, and gets nil if no Replace takes it.
-func (l *lineage) world() (world *Comm, err error) {
+func (l *lineage) world() (world *comm, err error) {
 	switch {
 	case l.pool == nil:
 		return l.newest, nil
@@ -182,7 +182,7 @@ func (l *lineage) world() (world *Comm, err error) {
 		err = mpiError("Run", err)
 	}
 	if world != nil {
-		world.SetErrhandler(ErrorsPropagate)
+		world.errhandler.Store(int32(ErrorsPropagate))
 		l.succeed(world)
 	}
 	return world, err
@@ -191,12 +191,12 @@ func (l *lineage) world() (world *Comm, err error) {
 // park waits until this rank, a spare or a fresh rank, is invited, and returns the new
 // communicator. If the other ranks have ended without inviting it, park returns nil and, if all of
 // them have died, an error.
-func (l *lineage) park() (*Comm, error) {
+func (l *lineage) park() (*comm, error) {
 	p := l.pool.proc
 	p.stage.Store(stageParked)
 	defer p.stage.Store(stageRunning)
 	defer l.pool.waits("Parked")()
-	f, promise := future.New[*Comm]()
+	f, promise := future.New[*comm]()
 	waiting.Of(promise.Future()).Keep(l.pool.keeper)
 	l.feed(func(m *replace.Machine) *replace.Fate {
 		l.decided = func(f *replace.Fate) { promise.Complete(l.meet(f)) }
@@ -213,7 +213,7 @@ func (l *lineage) park() (*Comm, error) {
 // meet returns what park returns, according to this rank's fate. If ranks are goroutines, it is no
 // error that all others have died, because Run does not report ranks that die there: a test has
 // planned their deaths.
-func (l *lineage) meet(f *replace.Fate) (*Comm, error) {
+func (l *lineage) meet(f *replace.Fate) (*comm, error) {
 	switch {
 	case f.Membership != nil:
 		return l.join(f.Membership)

@@ -68,7 +68,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 	var mu sync.Mutex           // protects errs and ended while ranks run
 	errs := make(map[int]error) // by the rank in the world, or in the pool if it has had no place there
 	type incarnation struct {
-		root *Comm // its first communicator
+		root *comm // its first communicator
 		rank int   // as in errs
 	}
 	ended := make([]incarnation, 0, len(j.sides))
@@ -158,7 +158,7 @@ func Run(ctx context.Context, fn func(ctx context.Context, world *Comm) error, o
 //
 // From open on, other goroutines call into the rank, for messages that have arrived. So what they
 // read is set before.
-func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
+func newRoot(t transport.Comm, o *options, j *job) (root *comm, err error) {
 	p := newProc(t, o)
 	if o.set.Wrap != nil {
 		t = o.set.Wrap(t)
@@ -174,7 +174,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 		root.lineage.succeed(root)
 	} else {
 		root.name = "pool"
-		root.SetErrhandler(ErrorsReturn)
+		root.errhandler.Store(int32(ErrorsReturn))
 		root.lineage.pool = root
 	}
 	if p.observer = o.observer(p.rank); p.observer != nil {
@@ -196,7 +196,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *Comm, err error) {
 }
 
 // started tells the observer that the rank has begun. c is its first communicator.
-func (c *Comm) started() {
+func (c *comm) started() {
 	size, rescue, fresh := c.size, false, c.lineage.start != nil
 	if workers := c.lineage.workers; workers != nil {
 		size, rescue = len(workers), c.lineage.isSpare()
@@ -208,7 +208,7 @@ func (c *Comm) started() {
 // spare or a fresh rank, its program runs only if a Replace takes the rank. c is the rank's first
 // communicator. runRank sets rank to the rank in the world, and err to the rank's error for Run.
 // It sets them, and not results, because runtime.Goexit may end the program.
-func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
+func (c *comm) runRank(ctx context.Context, fn func(context.Context, *Comm) error, rank *int, err *error) {
 	*err = errUnwinding
 	defer func() {
 		if *err == errUnwinding { // by Goexit: Catch has made an error of a panic
@@ -228,7 +228,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 		return
 	}
 	*rank = world.rank
-	if *err = fn(ctx, world); *err == nil || stopIn(*err) != nil {
+	if *err = fn(ctx, &Comm{world}); *err == nil || stopIn(*err) != nil {
 		*err = cmp.Or(c.settle(ctx), *err)
 	}
 }
@@ -239,7 +239,7 @@ func (c *Comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 //
 // Peers may need this rank in a call that it has begun, so it leaves only when these have ended
 // (H9). Until then it joins every round, as a rank does that waits (P2, D2).
-func (c *Comm) settle(ctx context.Context) error {
+func (c *comm) settle(ctx context.Context) error {
 	p := c.proc
 	p.leaks.End() // from now on only failures of collective calls count
 	p.stage.Store(stageReturned)
@@ -256,7 +256,7 @@ func (c *Comm) settle(ctx context.Context) error {
 		case p.calls.Load() == 0 || p.dead.Load():
 			return nil
 		case !p.await(changed, ctx.Done()) && ctx.Err() != nil:
-			return &interruptedError{"Run, which waits for what its rank has begun: " + strings.Join(c.Blocked(), ", "), context.Cause(ctx)}
+			return &interruptedError{"Run, which waits for what its rank has begun: " + strings.Join(c.blocked(), ", "), context.Cause(ctx)}
 		case p.driver != nil && p.driver.Failed() != nil:
 			return nil
 		}
@@ -272,7 +272,7 @@ func ofRank(err error, rank int) error {
 }
 
 // refuse ends the rank with err, without running its program.
-func (c *Comm) refuse(err error) {
+func (c *comm) refuse(err error) {
 	if !c.lineage.isSpare() {
 		_, _ = c.lineage.world() // the other ranks are told of err there
 	}
@@ -282,7 +282,7 @@ func (c *Comm) refuse(err error) {
 // leave tells the peers that the rank's program has ended. If err is not nil, they get it as a
 // corruption (C1) of those communicators that can still have one. If there are none, as under
 // ErrorsReturn, the rank counts as dead, so no peer waits for it.
-func (c *Comm) leave(err error) {
+func (c *comm) leave(err error) {
 	c.proc.ended(err)
 	told := err == nil || stopIn(err) != nil || c.unwindAll(newFailure(withoutStack(err), 0), err)
 	c.end(!told)
@@ -290,7 +290,7 @@ func (c *Comm) leave(err error) {
 
 // end notes on all communicators of the rank that its program has ended. failed says that the peers
 // must count the rank as dead, as they do if it is forsaken.
-func (c *Comm) end(failed bool) {
+func (c *comm) end(failed bool) {
 	p := c.proc
 	if p.stage.Store(stageEnded); failed || locked(&c.lineage.mu, c.lineage.rescue.Forsaken) {
 		p.stage.Store(stageFailed)
@@ -315,7 +315,7 @@ func (c *Comm) end(failed bool) {
 // finish notes that the job is over. From now on, operations on communicators of this rank end with
 // an error. Pending operations end too, because no peer answers any more. over has their errors, by
 // the names of communicators; the ranks of a process share them.
-func (c *Comm) finish(over map[string]error) {
+func (c *comm) finish(over map[string]error) {
 	p := c.proc
 	p.stage.Store(stageOver) // before operations end, so what begins because of that is refused
 	p.feed(func() { p.ledger.End(p.driver == nil) })

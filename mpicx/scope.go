@@ -155,13 +155,13 @@ func (s *scope) leave(op string, err error) error {
 
 // isPast says whether e is an error of c itself that a scope of this rank has already handled. If a
 // function returns e nevertheless, the scope around it treats e as this rank's own error.
-func (c *Comm) isPast(e *ledger.Error) bool {
+func (c *comm) isPast(e *ledger.Error) bool {
 	return locked(&c.proc.mu, func() bool { return e.IsPast(&c.ledger) })
 }
 
 // isAbove says whether err is an error of an ancestor of e's communicator. Such an error concerns
 // more of the program than e does.
-func (c *Comm) isAbove(err error, e *ledger.Error) bool {
+func (c *comm) isAbove(err error, e *ledger.Error) bool {
 	has := c.verdictIn(err)
 	return has != nil && has.Comm != e.Comm && e.Comm.DerivedFrom(has.Comm)
 }
@@ -242,7 +242,7 @@ func (s *scope) orCorruption(err error) error {
 
 // unwinding, deferred, corrupts c if the deferring function ends with an error, a panic or
 // runtime.Goexit. A panic passes through.
-func (c *Comm) unwinding(err *error) {
+func (c *comm) unwinding(err *error) {
 	v := recover()
 	cause := *err
 	switch p, ok := v.(*future.Panicked); {
@@ -264,7 +264,7 @@ func (c *Comm) unwinding(err *error) {
 // unwindAll corrupts c, because this rank's program has ended by err. If c is broken already, it
 // corrupts the communicators made from c. It returns false if all of these are broken; the peers
 // then only learn that the rank is dead.
-func (c *Comm) unwindAll(f Failure, err error) (told bool) {
+func (c *comm) unwindAll(f Failure, err error) (told bool) {
 	if c.propagates() && c.raise(f, &ledger.Raised{Cause: err, Corrupt: true, Leaving: true}) != nil {
 		return true
 	}

@@ -26,9 +26,9 @@ func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, 
 	}
 	out, in := element.Of(send), element.Of(recv)
 	if bad := cmp.Or(out.Unfit, in.Unfit); bad != nil {
-		return failed[Status](c, mpiError(op, bad))
+		return failed[Status](c.of(), mpiError(op, bad))
 	}
-	o := &sendrecv{comm: c, size: in.Size}
+	o := &sendrecv{comm: c.of(), size: in.Size}
 	o.send = transport.Request{Buf: out.Bytes, Signature: out.Signature, Peer: dest, Tag: sendTag, Done: o}
 	o.recv = transport.Request{Buf: in.Bytes, Signature: in.Signature, Peer: source, Tag: recvTag, Done: recvHalf{o}, Private: transport.Private{Kind: transport.Receiving}}
 	if element.Overlap(o.send.Buf, o.recv.Buf) {
@@ -40,7 +40,7 @@ func Sendrecv[S, R any](c *Comm, send []S, dest, sendTag int, recv []R, source, 
 // sendrecv is a Sendrecv under way. Its two halves may end on different goroutines.
 type sendrecv struct {
 	future.Promise[Status]
-	comm       *Comm
+	comm       *comm
 	send, recv transport.Request
 	size       int // of an element of recv
 	status     Status

@@ -51,7 +51,7 @@ type codeError struct{ code int }
 func (e *codeError) Error() string  { return fmt.Sprintf("error %d", e.code) }
 func (e *codeError) ErrorCode() int { return e.code }
 
-func (c *Comm) signal(ctx context.Context, err error) error {
+func (c *comm) signal(ctx context.Context, err error) error {
 	f := newFailure(err, 2)
 	var path []int
 	if s := c.scopeOn(ctx); s != nil {
@@ -106,7 +106,7 @@ func (c *Comm) signal(ctx context.Context, err error) error {
 // verdictOf waits until the verdict of r may be told, and returns it. If an ancestor's verdict
 // comes first, verdictOf returns that one: it may have kept members from making c, and then the
 // round of r does not end. It returns nil if the job is over and r has no verdict.
-func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
+func (c *comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	for {
 		var changed <-chan struct{}
 		c.proc.feed(func() {
@@ -133,7 +133,7 @@ func (c *Comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 
 // raise gives every rank a verdict with f. It returns nil if c is broken or closed, because no rank
 // can then be told.
-func (c *Comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
+func (c *comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
 	r.Data = f.encode()
 	var raised *ledger.Raised
 	c.proc.feed(func() { raised = c.ledger.Raise(r) })

@@ -24,7 +24,7 @@ import (
 func (c *Comm) Split(color, key int) *future.Future[*Comm] {
 	k := check{op: "Split"}
 	k.that(color >= 0 || color == Undefined, ClassOther, "color %d, expected one that is not negative, or Undefined", color)
-	return splitAs(c, signature.Split, errchan.Split, choice{color: color, key: key}, k.err, itself)
+	return splitAs(c.of(), signature.Split, errchan.Split, choice{color: color, key: key}, k.err, (*comm).handle)
 }
 
 // SplitShared makes a communicator of the ranks of each machine, which can share memory
@@ -35,17 +35,15 @@ func (c *Comm) SplitShared(key int) *future.Future[*Comm] {
 	if c == nil {
 		return nowhere[*Comm]("SplitShared")
 	}
-	return splitAs(c, signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, nil, itself)
+	return splitAs(c.of(), signature.SplitShared, errchan.SplitShared, choice{color: c.t.Machine(c.rank), key: key}, nil, (*comm).handle)
 }
-
-func itself(c *Comm) *Comm { return c }
 
 // badColor is the color of a rank whose arguments are bad.
 const badColor = Undefined - 1
 
 // splitAs makes a communicator of the ranks of each color. If bad is not nil, the arguments of this
 // rank are bad: it gets this error, and all others get one too.
-func splitAs[T any](c *Comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*Comm) T) *future.Future[T] {
+func splitAs[T any](c *comm, kind signature.Kind, calls errchan.Calls, mine choice, bad error, end func(*comm) T) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](kind.String())
 	}
@@ -75,7 +73,7 @@ type choice struct {
 var partitions sync.Map // func() (map[int]*part, error), by weak.Pointer[byte] to the first byte of the choices
 
 // partition returns the parts of a Split by their colors.
-func (c *Comm) partition(choices []byte) (map[int]*part, error) {
+func (c *comm) partition(choices []byte) (map[int]*part, error) {
 	first := &choices[0]
 	key := weak.Make(first)
 	parts, known := partitions.Load(key)
@@ -89,7 +87,7 @@ func (c *Comm) partition(choices []byte) (map[int]*part, error) {
 	return parts.(func() (map[int]*part, error))()
 }
 
-func (c *Comm) partsOf(choices []byte) (map[int]*part, error) {
+func (c *comm) partsOf(choices []byte) (map[int]*part, error) {
 	parts := make(map[int]*part)
 	all := make([]choice, c.size)
 	copy(element.Bytes(all), choices)
@@ -150,7 +148,7 @@ func (c *Comm) Create(g *Group) *future.Future[*Comm] {
 		k.that(i < 0, ClassOther, "rank %d of the %v is not in %s, expected members of it", i, g, c.name)
 		mine = choice{color: slices.Min(ranks), key: me, about: digest(op, ranks), size: uint64(len(ranks))}
 	}
-	return splitAs(c, signature.Create, errchan.Create, mine, k.err, itself)
+	return splitAs(c.of(), signature.Create, errchan.Create, mine, k.err, (*comm).handle)
 }
 
 // digest returns a digest of the arguments that must be the same at all members.

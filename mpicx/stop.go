@@ -59,7 +59,7 @@ type stopWatch struct {
 
 	mu    sync.Mutex     // protects the fields below
 	came  syscall.Signal // not asked for yet; 0: none
-	roots []*Comm        // the first communicators of the ranks of this process
+	roots []*comm        // the first communicators of the ranks of this process
 }
 
 // watchStops begins to watch. The caller ends it by end.
@@ -79,7 +79,7 @@ func (o *options) watchStops() *stopWatch {
 }
 
 // add adds a rank of this process, given its first communicator.
-func (w *stopWatch) add(root *Comm) {
+func (w *stopWatch) add(root *comm) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roots = append(w.roots, root)
@@ -117,7 +117,7 @@ func (c *Comm) Stop(ctx context.Context, why error) error {
 
 // askToStop notes the request on c and all communicators derived from it. It sends the request on c
 // and those on which the program calls Stopping. The others send it in their next call.
-func (c *Comm) askToStop(q *stop.Request) {
+func (c *comm) askToStop(q *stop.Request) {
 	for _, d := range c.hearStop(q) {
 		if d == c || d.stopCalls() > 0 {
 			d.sendStop()
@@ -126,7 +126,7 @@ func (c *Comm) askToStop(q *stop.Request) {
 }
 
 // sendStop sends the request to all ranks of c, once. Asked hears it at this rank, too.
-func (c *Comm) sendStop() {
+func (c *comm) sendStop() {
 	s := c.stopping.Load()
 	if !locked(&s.mu, func() bool { return s.asked }) {
 		c.channel.Ask(stop.Tally{Request: s.request}.Encode())
@@ -135,7 +135,7 @@ func (c *Comm) sendStop() {
 
 // Asked says that a rank has asked for a stop. The channel passes the request on by itself.
 func (l *listener) Asked(request []byte) {
-	c := (*Comm)(l)
+	c := (*comm)(l)
 	q := stop.Decode(request).Request
 	on := c // or the ancestor on which the request was made, which this rank may hear later
 	for on.parent != nil && on.ledger.Generation() > q.Generation {
@@ -193,7 +193,7 @@ func (c *Comm) Stopping(ctx context.Context) error {
 }
 
 // uncountStop takes a call of Stopping back. If the number is 0, the epoch has changed since.
-func (c *Comm) uncountStop() {
+func (c *comm) uncountStop() {
 	for {
 		n := c.stops.Load()
 		if n&^stopAsked == 0 || c.stops.CompareAndSwap(n, n-1) {
@@ -203,7 +203,7 @@ func (c *Comm) uncountStop() {
 }
 
 // stopHere ends a call of Stopping after a request.
-func (c *Comm) stopHere(ctx context.Context) error {
+func (c *comm) stopHere(ctx context.Context) error {
 	s := c.stopping.Load()
 	decision := c.decideStop(s, 1)
 	c.sendStop()
@@ -227,7 +227,7 @@ func (c *Comm) stopHere(ctx context.Context) error {
 // this epoch. It contributes the number of calls so far without those that wait, present. The tally
 // of all has the greatest number. The ranks begin it in different places of their programs, so its
 // messages are apart from those of other collective operations.
-func (c *Comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally] {
+func (c *comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally] {
 	epoch := c.t.Epoch() // before the number of calls: advance sets that to 0 first
 	made := max(0, c.stopCalls()-present)
 	s.mu.Lock()
@@ -236,7 +236,7 @@ func (c *Comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally]
 		return s.decision
 	}
 	decision, end := future.New[stop.Tally]()
-	waiting.Of(decision).Keep(&keeper{Comm: c, call: "Stopping", mode: ledger.Take})
+	waiting.Of(decision).Keep(&keeper{comm: c, call: "Stopping", mode: ledger.Take})
 	s.epoch, s.decision, s.meeting = epoch, decision, nil
 	s.mu.Unlock() // Start may complete operations of other ranks, and call their clients
 	tally := collective.Reduction{Recv: stop.Tally{Calls: uint64(made), Request: s.request}.Encode(), Op: stop.Combine, Element: stop.Size}
@@ -248,7 +248,7 @@ func (c *Comm) decideStop(s *stopping, present int64) *future.Future[stop.Tally]
 }
 
 // stopAnew begins the decision anew, in a new epoch.
-func (c *Comm) stopAnew() {
+func (c *comm) stopAnew() {
 	if s := c.stopping.Load(); s != nil && !c.isBroken() {
 		if locked(&s.mu, func() bool { return s.asked }) {
 			c.decideStop(s, 0)
@@ -258,7 +258,7 @@ func (c *Comm) stopAnew() {
 
 // meetToStop begins the agreement that all ranks return the StopError, if this rank has not begun
 // it in this epoch. It returns nil if another goroutine was told of an error since the decision.
-func (c *Comm) meetToStop(s *stopping) *future.Future[struct{}] {
+func (c *comm) meetToStop(s *stopping) *future.Future[struct{}] {
 	epoch, err := c.begin("Stopping")
 	if err != nil {
 		return failed[struct{}](c, err)

@@ -27,7 +27,7 @@ func canBeginAgain() bool { return mpi.Alive() }
 
 // library returns the MPI library's revoke and agreements, with -tags native, for the world of all
 // processes of an MPI job without spares. It returns nil for any other communicator.
-func library(c *Comm) transport.Library {
+func library(c *comm) transport.Library {
 	if c.parent != nil || c.lineage.pool != nil || c.t.Features().Name != Transport || c.size != launcher.Processes() {
 		return nil
 	}

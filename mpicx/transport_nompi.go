@@ -29,4 +29,4 @@ func refuseToBeAlone(o *options) error {
 func canBeginAgain() bool { return false }
 
 // library returns nil: without MPI the error backend uses its own protocols.
-func library(*Comm) transport.Library { return nil }
+func library(*comm) transport.Library { return nil }

@@ -47,7 +47,7 @@ var tryAll = call{Kind: signature.TryAll}.Word()
 
 // vote is the end of a TryAll: see ledger.Vote.
 type vote struct {
-	comm  *Comm
+	comm  *comm
 	entry *ledger.Vote
 	epoch transport.Epoch
 	tag   int // of the count
@@ -65,7 +65,7 @@ func (s *scope) succeed(ctx context.Context) error {
 		return failed[struct{}](c, err).Wait(ctx)
 	}
 	met, end := future.New[struct{}]()
-	waiting.Of(end.Future()).Keep(&keeper{Comm: c, call: "TryAll", mode: ledger.Take, meeting: true})
+	waiting.Of(end.Future()).Keep(&keeper{comm: c, call: "TryAll", mode: ledger.Take, meeting: true})
 	barrier := &collective.Exchange{Name: "TryAll", Signature: tryAll}
 	// The vote has the first tag. If a rank calls Barrier instead, by mistake, its messages do
 	// not match the others' barrier. Otherwise the others would wait for a vote of this rank, no
@@ -141,7 +141,7 @@ func (v *vote) count() error {
 // yet.
 func (v *vote) verdict(ctx context.Context) error {
 	f, p := future.New[struct{}]()
-	waiting.Of(f).Keep(&keeper{Comm: v.comm, call: "TryAll", mode: ledger.Take})
+	waiting.Of(f).Keep(&keeper{comm: v.comm, call: "TryAll", mode: ledger.Take})
 	done := func(err error) { p.Complete(struct{}{}, v.comm.failure("TryAll", err)) }
 	v.comm.receiveError(&onlyError{name: "TryAll", done: done}, v.epoch, v.tag)
 	return f.Wait(ctx)

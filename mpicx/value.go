@@ -15,23 +15,23 @@ import (
 func SendValue[T any](c *Comm, v T, dest, tag int) *future.Future[Status] {
 	b, err := element.Encode(v)
 	if err != nil {
-		return failed[Status](c, mpiError("SendValue", err))
+		return failed[Status](c.of(), mpiError("SendValue", err))
 	}
-	return c.send("SendValue", element.Buffer{Bytes: b, Type: element.Value}, dest, tag, transport.Shared)
+	return c.of().send("SendValue", element.Buffer{Bytes: b, Type: element.Value}, dest, tag, transport.Shared)
 }
 
 // RecvValue receives a value of type T that [SendValue] has sent. From ProcNull it is the zero
 // value. For elements that Send has sent, use [Recv] or [RecvSlice].
 func RecvValue[T any](c *Comm, source, tag int) *future.Future[T] {
-	return recvValue(c, "RecvValue", source, tag, func(v T, _ Status) T { return v })
+	return recvValue(c.of(), "RecvValue", source, tag, func(v T, _ Status) T { return v })
 }
 
 // RecvValueStatus is RecvValue that also returns the message's Status.
 func RecvValueStatus[T any](c *Comm, source, tag int) *future.Future[Received[T]] {
-	return recvValue(c, "RecvValueStatus", source, tag, func(v T, s Status) Received[T] { return Received[T]{v, s} })
+	return recvValue(c.of(), "RecvValueStatus", source, tag, func(v T, s Status) Received[T] { return Received[T]{v, s} })
 }
 
-func recvValue[T, V any](c *Comm, op string, source, tag int, result func(T, Status) V) *future.Future[V] {
+func recvValue[T, V any](c *comm, op string, source, tag int, result func(T, Status) V) *future.Future[V] {
 	o := new(typedReceive[V])
 	o.request.Take, o.request.Signature = true, element.Value.Signature
 	return o.receive(c, op, source, tag, func(r *transport.Request) (V, error) {
@@ -55,13 +55,13 @@ func valueOf[T any](op string, r *transport.Request) (T, error) {
 // BcastValue returns v of rank root at every rank.
 func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 	k := check{op: "BcastValue"}
-	k.root(root, c)
+	k.root(root, c.of())
 	a := &collective.BcastAny{Root: root}
-	if c.isRank(root) {
+	if c.of().isRank(root) {
 		a.Buf = encoded(&k, v)
 	}
-	return runValue(c, call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
-		if c.isRank(root) {
+	return runValue(c.of(), call{Kind: signature.BcastValue, Root: root}, k.err, a, func() (T, error) {
+		if c.of().isRank(root) {
 			return v, nil
 		}
 		return element.Decode[T](a.Buf)
@@ -71,18 +71,18 @@ func BcastValue[T any](c *Comm, v T, root int) *future.Future[T] {
 // GatherValue returns v of all ranks, in rank order, at rank root, and nil at the others.
 func GatherValue[T any](c *Comm, v T, root int) *future.Future[[]T] {
 	k := check{op: "GatherValue"}
-	k.root(root, c)
+	k.root(root, c.of())
 	a := &collective.GatherAny{Root: root, Send: encoded(&k, v)}
-	return runValue(c, call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
+	return runValue(c.of(), call{Kind: signature.GatherValue, Root: root}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
 
 // ScatterValue returns at each rank its element of vs of rank root, which has one for each
 // rank. At other ranks vs is not used.
 func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 	k := check{op: "ScatterValue"}
-	k.root(root, c)
+	k.root(root, c.of())
 	a := &collective.ScatterAny{Root: root}
-	if c.isRank(root) {
+	if c.of().isRank(root) {
 		k.length("vs", len(vs), c.size)
 		a.Parts = make([][]byte, c.size)
 	}
@@ -91,14 +91,14 @@ func ScatterValue[T any](c *Comm, vs []T, root int) *future.Future[T] {
 			a.Parts[r] = encoded(&k, vs[r])
 		}
 	}
-	return runValue(c, call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return element.Decode[T](a.Part) })
+	return runValue(c.of(), call{Kind: signature.ScatterValue, Root: root}, k.err, a, func() (T, error) { return element.Decode[T](a.Part) })
 }
 
 // AllgatherValue returns v of all ranks, in rank order, at every rank.
 func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 	k, a := check{op: "AllgatherValue"}, &collective.AllgatherAny{}
 	a.Send = encoded(&k, v)
-	return runValue(c, call{Kind: signature.AllgatherValue}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
+	return runValue(c.of(), call{Kind: signature.AllgatherValue}, k.err, a, func() ([]T, error) { return element.DecodeAll[T](a.Parts) })
 }
 
 // Reductions of one value of each rank. The rules of ReduceFunc apply to them
@@ -109,27 +109,27 @@ func AllgatherValue[T any](c *Comm, v T) *future.Future[[]T] {
 // every rank. Of a type without pointers it is bit by bit the same. Op is a function, such as
 // func(a, b int) int { return a + b }; [Allreduce] takes an [Op].
 func AllreduceValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	return reduceValue(c, signature.AllreduceValue, v, op, 0)
+	return reduceValue(c.of(), signature.AllreduceValue, v, op, 0)
 }
 
 // ReduceValue is AllreduceValue whose result only rank root gets. The others get the zero
 // value.
 func ReduceValue[T any](c *Comm, v T, op func(a, b T) T, root int) *future.Future[T] {
-	return reduceValue(c, signature.ReduceValue, v, op, root)
+	return reduceValue(c.of(), signature.ReduceValue, v, op, root)
 }
 
 // ScanValue combines v of ranks 0 to this one.
 func ScanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	return reduceValue(c, signature.ScanValue, v, op, 0)
+	return reduceValue(c.of(), signature.ScanValue, v, op, 0)
 }
 
 // ExscanValue combines v of the ranks before this one. Rank 0 gets the zero value.
 func ExscanValue[T any](c *Comm, v T, op func(a, b T) T) *future.Future[T] {
-	return reduceValue(c, signature.ExscanValue, v, op, 0)
+	return reduceValue(c.of(), signature.ExscanValue, v, op, 0)
 }
 
 // reduceValue starts a reduction of values.
-func reduceValue[T any](c *Comm, kind signature.Kind, v T, op func(a, b T) T, root int) *future.Future[T] {
+func reduceValue[T any](c *comm, kind signature.Kind, v T, op func(a, b T) T, root int) *future.Future[T] {
 	if c == nil {
 		return nowhere[T](kind.String())
 	}
@@ -163,7 +163,7 @@ func reduceValue[T any](c *Comm, kind signature.Kind, v T, op func(a, b T) T, ro
 
 // combined returns n if this rank's result of a reduction of values combines the values of ranks 0
 // to n-1. If n is 0, it is the zero value.
-func (c *Comm) combined(kind signature.Kind, root int) int {
+func (c *comm) combined(kind signature.Kind, root int) int {
 	switch {
 	case kind == signature.ScanValue:
 		return c.rank + 1
@@ -177,7 +177,7 @@ func (c *Comm) combined(kind signature.Kind, root int) int {
 
 // combineValues is reduceValue of values that have pointers. They are gathered at the root, or at
 // every rank if the reduction has no root.
-func combineValues[T any](c *Comm, what call, k check, v T, op func(a, b T) T) *future.Future[T] {
+func combineValues[T any](c *comm, what call, k check, v T, op func(a, b T) T) *future.Future[T] {
 	what.Of = signature.Value
 	all := &collective.AllgatherAny{GatherAny: collective.GatherAny{Root: what.Root, Send: encoded(&k, v)}}
 	var a collective.Algorithm = all

@@ -17,7 +17,7 @@ import (
 // error that it returns. It returns nothing to a Wait whose operation has ended with a verdict that
 // is over, which is its result: end returns what the operation has ended with, or nil. A caller
 // without an operation passes nil.
-func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wait <-chan struct{}, err error) {
+func (c *comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wait <-chan struct{}, err error) {
 	p := c.proc
 	if m == ledger.Peek && p.stage.Load() == stageOver {
 		return nil, jobOver(useOp, c.name)
@@ -49,18 +49,18 @@ func (c *Comm) lookIn(ctx context.Context, m ledger.Mode, end func() error) (wai
 }
 
 // untold returns the error that the next Wait would return, if it is resolved.
-func (c *Comm) untold() error {
+func (c *comm) untold() error {
 	_, err := c.lookIn(context.Background(), ledger.Peek, nil)
 	return err
 }
 
 // verdict blocks until the rounds that this rank has notices of are resolved. It returns the oldest
 // error, or nil if there is none or, where no Try is running, another goroutine was told of it.
-func (c *Comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take, nil) }
+func (c *comm) verdict(ctx context.Context) error { return c.verdictFor(ctx, ledger.Take, nil) }
 
 // verdictFor is verdict for a Wait of mode m, with end as in lookIn. A reduction's function is told
 // no error, because it must not wait: the program is told by the Wait for the reduction.
-func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
+func (c *comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) error {
 	if !c.ledger.NeedsLook() || locked(&c.proc.mu, func() bool { return c.isOver(end) }) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (c *Comm) verdictFor(ctx context.Context, m ledger.Mode, end func() error) 
 
 // isOver says whether what end returns is a propagated error that a scope of this rank has dealt
 // with. The caller holds mu.
-func (c *Comm) isOver(end func() error) bool {
+func (c *comm) isOver(end func() error) bool {
 	if end == nil {
 		return false
 	}
@@ -93,7 +93,7 @@ func (c *Comm) isOver(end func() error) bool {
 
 // awaitChange waits until changed is closed. If the context ends before, it returns the cause. That
 // an error has ended a scope of the context does not count: the caller waits for that error.
-func (c *Comm) awaitChange(in context.Context, changed <-chan struct{}) error {
+func (c *comm) awaitChange(in context.Context, changed <-chan struct{}) error {
 	c.notInReduction("waits", "for an operation")
 	c.proc.exitIfDead() // no change comes
 	ctx := patient(in)
@@ -141,7 +141,7 @@ func (s *scope) failure(ctx context.Context) error {
 // verdictIn returns the verdict that err is, if all ranks of c have it: a propagated error of c, or
 // of a communicator that c is derived from, as it was returned; or a corruption of one of these,
 // wrapped or not. It returns nil for other errors.
-func (c *Comm) verdictIn(err error) *ledger.Error {
+func (c *comm) verdictIn(err error) *ledger.Error {
 	var v *verdict
 	if p, ok := err.(*PropagatedError); ok {
 		v = &p.verdict
@@ -176,7 +176,7 @@ func (c *Comm) Err() error {
 }
 
 // know notes that the program was told err, if err says that c is corrupted.
-func (c *Comm) know(err error) {
+func (c *comm) know(err error) {
 	if hasType[*CommCorruptedError](err) {
 		c.proc.feed(c.ledger.Know)
 	}
@@ -184,4 +184,6 @@ func (c *Comm) know(err error) {
 
 // Of says whether the error is c's own. A Wait on c also returns errors of the communicators
 // that c is derived from. Those are handled by the Try and Guard calls on them.
-func (v *verdict) Of(c *Comm) bool { return c != nil && v.of != nil && v.of.Comm == &c.ledger }
+func (v *verdict) Of(c *Comm) bool { return v.isOf(c.of()) }
+
+func (v *verdict) isOf(c *comm) bool { return c != nil && v.of != nil && v.of.Comm == &c.ledger }

@@ -18,7 +18,7 @@ import (
 // keeper is the keeper of a Comm's futures. It decides which errors and which contexts end
 // Waits on them.
 type keeper struct {
-	*Comm
+	*comm
 	call string // the operation's name, if the transport can't find it by its future; else ""
 	// mode says which errors Waits return. A repair's Waits (ledger.TakeToRepair) return their own
 	// results on a broken communicator (C4). An error that ends other Waits does not end these, so
@@ -124,7 +124,7 @@ func (k *keeper) endedBy(s *scope) bool {
 func (k *keeper) isOf(s *scope) bool { return k.ledger.DerivedFrom(&s.comm.ledger) }
 
 // isApart says whether this communicator works even if the scope's is revoked.
-func (k *keeper) isApart(s *scope) bool { return s.comm != k.Comm && !s.comm.propagates() }
+func (k *keeper) isApart(s *scope) bool { return s.comm != k.comm && !s.comm.propagates() }
 
 // Ended returns the error of a Wait whose context has ended: the error that has ended a scope, or
 // the context's own cause. It returns nil if the error does not concern this communicator; the Wait
@@ -286,7 +286,7 @@ func nameOf(cells []*waiting.Cell) string {
 }
 
 // interrupted is Describe for an operation without a future, called name.
-func (c *Comm) interrupted(ctx context.Context, name string, err error) error {
+func (c *comm) interrupted(ctx context.Context, name string, err error) error {
 	if !endedBy(ctx, err) {
 		return err
 	}
@@ -324,7 +324,7 @@ func operationOf(cell *waiting.Cell, of func(*transport.Request, string) observe
 }
 
 // unknown is an operation on c that the transport does not know: one of the error channel.
-func (c *Comm) unknown(name string) observe.Operation {
+func (c *comm) unknown(name string) observe.Operation {
 	return observe.Operation{Name: name, Comm: c.name, Until: c.channel.Waiting()}
 }
 

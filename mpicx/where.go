@@ -17,14 +17,14 @@ import (
 // where says where this rank is. All ranks in the same operation return the same text, so that a
 // Diagnosis can group them. c is the rank's first communicator. The goroutine that receives a
 // question calls it.
-func (c *Comm) where() string {
+func (c *comm) where() string {
 	p, idle := c.position()
 	return cmp.Or(idle, p.String())
 }
 
 // position returns where this rank is. It returns idle, a text, instead if the rank needs nothing
 // of any other.
-func (c *Comm) position() (p observe.Position, idle string) {
+func (c *comm) position() (p observe.Position, idle string) {
 	if idle = c.idle(); idle == "" {
 		p.Returned = c.proc.stage.Load() == stageReturned
 		c.locate(&p)
@@ -33,7 +33,7 @@ func (c *Comm) position() (p observe.Position, idle string) {
 }
 
 // idle says why the rank needs nothing of any other, or returns "".
-func (c *Comm) idle() string {
+func (c *comm) idle() string {
 	switch at := c.proc.stage.Load(); {
 	case c.proc.dead.Load():
 		return "dead" // with the black channel, where a death ends no process
@@ -46,10 +46,10 @@ func (c *Comm) idle() string {
 }
 
 // answering is a Comm as its Side knows it.
-type answering Comm
+type answering comm
 
 func (a *answering) Answer(why diagnosis.Why, origin int) string {
-	return (*Comm)(a).answer(why, origin)
+	return (*comm)(a).answer(why, origin)
 }
 func (a *answering) Moved() { a.proc.still.Store(false) }
 
@@ -58,7 +58,7 @@ const ofRecord = "\x00"
 
 // answer is what this rank answers a question of a rank of c. If that rank can't read this one's
 // record, because it is on another machine, the latest calls follow.
-func (c *Comm) answer(why diagnosis.Why, origin int) string {
+func (c *comm) answer(why diagnosis.Why, origin int) string {
 	text := c.root().said(why)
 	if _, _, near := c.t.Record(origin, nil); !near {
 		own, _, _ := c.t.Record(c.rank, nil)
@@ -71,7 +71,7 @@ func (c *Comm) answer(why diagnosis.Why, origin int) string {
 // of the program follows if the rank computes. If the question is whether the job has stalled,
 // the answer of a rank that has moved lately, or whose process has told the stall, is Moves. c is
 // the rank's first communicator.
-func (c *Comm) said(why diagnosis.Why) string {
+func (c *comm) said(why diagnosis.Why) string {
 	p, idle := c.position()
 	switch {
 	case idle != "":
@@ -86,7 +86,7 @@ func (c *Comm) said(why diagnosis.Why) string {
 
 // line returns the line of the program at which the rank's goroutine waits, with " at " before it,
 // or "".
-func (c *Comm) line() string {
+func (c *comm) line() string {
 	goroutine := int(c.proc.goroutine.Load())
 	if goroutine == 0 {
 		return ""
@@ -99,14 +99,14 @@ func (c *Comm) line() string {
 
 // isStill says whether this rank needs nothing, or attends and has begun no Wait since the last
 // look. It is cheap: answer looks for what a rank that attends waits for, if it waits.
-func (c *Comm) isStill() bool {
+func (c *comm) isStill() bool {
 	// A Wait that begins after this is seen at the next look.
 	was := c.proc.still.Swap(true)
 	return c.idle() != "" || was && c.proc.ledger.Attends()
 }
 
 // locate adds the operations on c and on the communicators derived from it.
-func (c *Comm) locate(p *observe.Position) {
+func (c *comm) locate(p *observe.Position) {
 	c.t.EachPending(func(r *transport.Request) {
 		switch awaited, known := isAwaited(r); {
 		case awaited:
@@ -154,24 +154,27 @@ func isAwaited(r *transport.Request) (awaited, known bool) {
 // out why a program hangs. It may be called from any goroutine. [Comm.Diagnose] asks all ranks.
 func (c *Comm) Blocked() []string {
 	c.mustExist("Blocked")
-	var lines []string
+	return c.blocked()
+}
+
+func (c *comm) blocked() (lines []string) {
 	c.t.EachPending(func(r *transport.Request) { lines = append(lines, observe.OperationOf(r, c.name).String()) })
 	if waiting := c.channel.Waiting(); waiting != "" {
 		lines = append(lines, fmt.Sprintf("on %s: %s", c.name, waiting))
 	}
 	for _, d := range c.byName() {
-		lines = append(lines, d.Blocked()...)
+		lines = append(lines, d.blocked()...)
 	}
 	return lines
 }
 
 // byName returns what derived returns, sorted by name, so that the order is the same each time.
-func (c *Comm) byName() []*Comm {
-	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *Comm) int { return strings.Compare(a.name, b.name) })
+func (c *comm) byName() []*comm {
+	return slices.SortedFunc(slices.Values(c.derived()), func(a, b *comm) int { return strings.Compare(a.name, b.name) })
 }
 
 // progress implements hook.Rank.Progress.
-func (c *Comm) progress() string {
+func (c *comm) progress() string {
 	called, _ := c.t.Called()
 	var pending []string // in no order
 	c.t.EachPending(func(r *transport.Request) { pending = append(pending, fmt.Sprintf("%p", r)) })
