@@ -72,7 +72,11 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 // Ask floods a request to stop.
 func (ch *Channel) Ask(request []byte) { ch.do(func(m *Machine) { m.Ask(request) }) }
 
-func (ch *Channel) Leave() { ch.do((*Machine).Leave) }
+// Release says that this rank's program has closed the communicator.
+func (ch *Channel) Release() { ch.do((*Machine).Release) }
+
+// Leave says that this rank's program has ended, so it uses the communicator no more.
+func (ch *Channel) Leave() { ch.do((*Machine).Release) }
 
 func (ch *Channel) Waiting() string {
 	ch.carrier.mu.Lock()
@@ -164,6 +168,8 @@ func (ch *Channel) tell(o Output) {
 		client.Noticed(o.Noticed.Round, o.Noticed.By, o.Noticed.Corrupt)
 	case o.Resolved != nil:
 		client.Resolved(o.Resolved)
+	case o.Released:
+		client.Released()
 	default:
 		client.Asked(o.Asked)
 	}

@@ -16,6 +16,7 @@ import (
 //	reports: how many, and for each rank, corrupt, length of data, data
 //	verdict: the same as reports
 //	stop:    the request
+//	closed:  nothing
 func Encode(msg *Message) []byte {
 	b := binary.AppendUvarint([]byte{byte(msg.Kind)}, msg.Comm)
 	b = binary.AppendUvarint(b, msg.Round)
@@ -26,6 +27,8 @@ func Encode(msg *Message) []byte {
 		return errchan.AppendReports(b, msg.Verdict.Reports)
 	case Stop:
 		return append(b, msg.Request...)
+	case Closed:
+		return b
 	default:
 		return errchan.AppendReports(b, msg.Reports)
 	}
@@ -46,6 +49,7 @@ func Decode(b []byte, size int) (*Message, error) {
 		msg.Verdict.Corrupt = errchan.AnyCorrupt(msg.Verdict.Reports)
 	case Stop:
 		msg.Request = []byte(d.Rest())
+	case Closed:
 	default:
 		d.Fail(errors.New("no such kind of message"))
 	}
@@ -58,19 +62,21 @@ func Decode(b []byte, size int) (*Message, error) {
 }
 
 // Purpose names the purpose of a message: "revoke" announces an error, "resolve" finds the
-// verdict, "stop" asks for a stop.
+// verdict, "stop" asks for a stop, "close" says that ranks have closed the communicator.
 func (ch *Channel) Purpose(payload []byte) string {
 	switch Kind(payload[0]) {
 	case Notice:
 		return "revoke"
 	case Stop:
 		return "stop"
+	case Closed:
+		return "close"
 	}
 	return "resolve"
 }
 
 // shared has the last message of each kind.
-var shared [Stop + 1]wire.Shared[Message]
+var shared [Closed + 1]wire.Shared[Message]
 
 // A verdict may have a report of each rank, and is the same at all of them, as most other messages
 // of a round are. Ranks of one process get the same slice, so only the first of them decodes it.

@@ -1,11 +1,6 @@
 package blackchannel
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/mpicx/go-mpicx/internal/errchan"
-)
+import "github.com/mpicx/go-mpicx/internal/errchan"
 
 // Each member makes a duplicate (MPI_Comm_dup) when its program calls Dup. Until then it has no
 // side of the duplicate. An error on the duplicate must not wait for it: all members that have made
@@ -15,9 +10,9 @@ import (
 // duplicates, and of their duplicates. Each message says which of them it is about.
 //
 // A rank that gets a message about a duplicate that it has not made creates the machine of the
-// duplicate. The machine passes notices and reports on, and tells the client when there is one. It
-// does not join, so the round does not end before this rank has made the duplicate, or its program
-// has ended without it.
+// duplicate. The machine passes messages on, and tells the client when there is one. It does not
+// join, so the round does not end before this rank has made the duplicate, or released the carrier
+// without it.
 
 // copies is the state that one rank's machines of a carrier and its duplicates share. Like the
 // machines, it is not safe for concurrent use.
@@ -26,7 +21,7 @@ type copies struct {
 	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet; nil: none
 	inUse      int                 // number of duplicates that this rank has made and not closed
 	closed     bool                // this rank has closed the carrier
-	left       bool                // the program has ended: it makes no duplicate any more
+	unmakable  bool                // this rank has released the carrier: it makes no duplicate any more
 
 	out errchan.Queue[Output] // of all these machines, in order
 }
@@ -51,9 +46,8 @@ func (c *copies) duplicate(id uint64) *Machine {
 }
 
 // addressee returns the machine that a message is for, or nil. A message about a duplicate that
-// this rank has not made belongs to the first round of the duplicate, which has no verdict yet.
-// Other messages about a duplicate without a machine are about one that this rank has closed,
-// because of an error of the communicator that it is derived from.
+// this rank has not made belongs to no round or to the first one, which has no verdict yet. Others
+// about a duplicate without a machine are of a rank that raises after its program has ended.
 func (c *copies) addressee(msg *Message) *Machine {
 	switch {
 	case msg.Comm == 0:
@@ -72,18 +66,6 @@ func (m *Machine) Dup(id uint64) *Machine {
 	return m.duplicate(id)
 }
 
-// Leave says that the rank's program has ended. From now on the machines of duplicates that it has
-// not made join every round.
-func (m *Machine) Leave() {
-	m.left = true
-	for _, id := range slices.Sorted(maps.Keys(m.duplicates)) {
-		if d := m.duplicates[id]; !d.made {
-			d.gone = true
-			d.Join()
-		}
-	}
-}
-
 // Listen says that there is a client.
 func (m *Machine) Listen() {
 	m.made = true
@@ -93,16 +75,13 @@ func (m *Machine) Listen() {
 	m.held = nil
 }
 
-// Close says that all members have closed the communicator, and no error is under way on it. The
-// first machine still carries messages while a duplicate is open. After a final verdict a
-// duplicate's machine is kept, because reports that came too late may be under way.
+// Close follows the output Released. The first machine still carries messages while a duplicate is
+// open.
 func (m *Machine) Close() {
 	if m == m.first {
 		m.closed = true
 		return
 	}
 	m.inUse--
-	if !m.final {
-		delete(m.duplicates, m.id)
-	}
+	delete(m.duplicates, m.id)
 }

@@ -23,13 +23,16 @@ const (
 	Verdict
 	// Stop has a request to stop. It belongs to no round.
 	Stop
+	// Closed says that all ranks of a child's subtree have released the communicator or, from the
+	// parent, that all ranks have. It belongs to no round.
+	Closed
 )
 
 func (k Kind) String() string {
-	if k < Notice || k > Stop {
+	if k < Notice || k > Closed {
 		return fmt.Sprintf("Kind(%d)", byte(k))
 	}
-	return [...]string{"notice", "reports", "verdict", "stop"}[k-Notice]
+	return [...]string{"notice", "reports", "verdict", "stop", "closed"}[k-Notice]
 }
 
 // A Message is sent from a rank to a neighbour in the tree. It is not changed after it is sent.
@@ -45,11 +48,11 @@ type Message struct {
 	encoded []byte // as received, or as first sent
 }
 
-// latest are the last notice and the last Reports without a report that this process has made.
-var latest [Reports + 1]atomic.Pointer[Message]
+// latest are the last messages that bare has made.
+var latest [Closed + 1]atomic.Pointer[Message]
 
-// bare returns a notice, or Reports without a report. In a round all ranks of a process make the
-// same ones, so they share them.
+// bare returns a notice, Reports without a report, or Closed. All ranks of a process make the same
+// ones, so they share them.
 func bare(kind Kind, comm, round uint64, corrupt bool) *Message {
 	m := latest[kind].Load()
 	if m == nil || m.Comm != comm || m.Round != round || m.Corrupt != corrupt {
@@ -61,7 +64,7 @@ func bare(kind Kind, comm, round uint64, corrupt bool) *Message {
 }
 
 // An Output is an action that a Machine asks its caller to carry out: to send a message, or to tell
-// the client. One of Message, Noticed, Resolved and Asked is not nil.
+// the client. One of Message, Noticed, Resolved, Asked and Released is not zero.
 type Output struct {
 	Of       *Machine // whose output it is: see copies.go
 	To       int      // the rank to which Message is sent
@@ -69,6 +72,7 @@ type Output struct {
 	Noticed  *errchan.Noticed // tell Of's client that a round is open
 	Resolved *errchan.Verdict // tell Of's client the verdict
 	Asked    []byte           // tell Of's client of a request to stop
+	Released bool             // tell Of's client that all ranks have released the communicator
 }
 
 // A Machine runs the protocol at one rank. It has no I/O and no clock. The caller feeds it the
@@ -86,16 +90,21 @@ type Machine struct {
 	parent     int // of the root: itself, which sends it nothing
 	children   int // number of children
 
-	round   uint64           // the number of the open round, or of the next
-	open    bool             // a rank has raised an error
-	fatal   bool             // a rank has unwound; implies open
-	joined  bool             // this rank has joined the round; implies open
-	sent    bool             // reports have been sent to the parent: the whole subtree has joined
-	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
-	final   bool             // the last verdict was a corruption: no round follows
-	made    bool             // this rank has made the communicator
-	asked   bool             // this rank has had a request to stop
-	heard   uint32           // bit k: child k's reports have come
+	round  uint64 // the number of the open round, or of the next
+	open   bool   // a rank has raised an error
+	fatal  bool   // a rank has unwound; implies open
+	joined bool   // this rank has joined the round; implies open
+	sent   bool   // reports have been sent to the parent: the whole subtree has joined
+	gone   bool   // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
+	final  bool   // the last verdict was a corruption: no round follows
+	made   bool   // this rank has made the communicator
+	asked  bool   // this rank has had a request to stop
+	heard  uint32 // bit k: child k's reports have come
+
+	released bool   // this rank has released the communicator: see Release
+	below    uint32 // bit k: all ranks of child k's subtree have
+	ended    bool   // so have all of this rank's subtree, and the parent was told
+
 	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
 	mine    []errchan.Report // reports raised here that no verdict has, oldest first
 
@@ -114,7 +123,7 @@ func NewMachine(rank, size int) *Machine {
 }
 
 func (c *copies) newMachine(id uint64, rank, size int) *Machine {
-	return &Machine{copies: c, id: id, rank: rank, size: size, gone: c.left,
+	return &Machine{copies: c, id: id, rank: rank, size: size, gone: c.unmakable, released: c.unmakable,
 		parent: binomial.Parent(rank), children: binomial.Children(rank, size)}
 }
 
@@ -179,8 +188,16 @@ func (m *Machine) Step(from int, msg *Message) error {
 	if m = m.addressee(msg); m == nil {
 		return nil
 	}
-	if msg.Kind == Stop {
+	switch {
+	case msg.Kind == Stop:
 		m.ask(from, msg)
+		return nil
+	case msg.Kind == Closed && child:
+		m.below |= 1 << binomial.ChildIndex(from)
+		m.end()
+		return nil
+	case msg.Kind == Closed && m.isReleased():
+		m.endAll()
 		return nil
 	}
 	// Neighbours that have not yet got the last verdict may still send.
@@ -289,6 +306,9 @@ func (m *Machine) resolve(msg *Message) {
 		m.mine = nil
 	} else if len(m.mine) > 0 {
 		m.raise(m.mine...)
+	}
+	if m.end(); m.first.released {
+		m.first.end()
 	}
 }
 

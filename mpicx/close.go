@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
-	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -56,9 +55,7 @@ func (c *Comm) Close(ctx context.Context) error {
 	if err == nil {
 		c.leaveMessages()
 	}
-	if quiet := c.close(); quiet && err == nil && c.ulfm == nil {
-		c.meetToRelease()
-	}
+	c.close()
 	return nil
 }
 
@@ -90,41 +87,19 @@ func (c *comm) meetToClose() *future.Future[struct{}] {
 	return f
 }
 
-// close closes c at this rank. quiet says that this rank knows of no error under way.
-func (c *comm) close() (quiet bool) {
-	c.proc.feed(func() { quiet = c.ledger.Close() })
-	return quiet
-}
+// close closes c at this rank.
+func (c *comm) close() { c.proc.feed(c.ledger.Close) }
 
 // discard closes c, which was made but never given to the program. No other rank is waited for.
 func (c *comm) discard() {
 	c.released.Store(true)
-	c.releasing.Store(true)
 	c.close()
 }
 
-// meetToRelease begins a second barrier, at whose end c can be released. Neither the program nor
-// Run waits for it, because an error may keep a rank from beginning it. It is for the black channel
-// only. With the ULFM backend ranks whose programs have ended would count as dead in the barrier,
-// so there the error channel finds out when c can be released.
-func (c *comm) meetToRelease() {
-	x := &collective.Exchange{Name: "Close", Signature: call{Kind: signature.Release}.Word()}
-	epoch := c.t.Epoch()
-	over := ender(func(err error) {
-		if err == nil {
-			c.releaseWhenForgotten()
-		}
-	})
-	if ended, err := x.Call(c.t, epoch, c.chooser.Barrier(nil), over); ended {
-		over(err)
-	}
-}
-
 // The error channel and the transport of a communicator are released when all ranks have closed it
-// and no error is under way, because no error can follow then (H6). With the black channel, Close
-// finds this out; with the ULFM backend the error channel does. With that backend the communicator
-// stays in its family until then, because the verdict of an ancestor may have to tell another rank
-// the decision of an agreement (H5).
+// and no error is under way, because no error can follow then (H6). The error channel finds this
+// out. Until then the communicator stays in its family, because errors of ancestors may concern it,
+// and their verdicts may have to tell another rank the decision of an agreement (H5).
 
 // release frees the error channel and the transport of c.
 func (c *comm) release() { _, _ = c.channel.Close(), c.t.Close() }
@@ -136,46 +111,28 @@ func (c *comm) forget() {
 	c.proc.forget()
 }
 
-// forgetIfIdle returns false if the program may wait for an operation on c. Otherwise it forgets c:
-// with the black channel at once, with the ULFM backend when all ranks have closed c.
+// forgetIfIdle returns false if the program may wait for an operation on c. Otherwise it forgets c
+// if all ranks have closed it, or else says that this one has. If c has an error by then, c stays,
+// and the ledger has forget called again later.
 func (c *comm) forgetIfIdle() (idle bool) {
 	switch {
 	case c.isPending():
 		return false
-	case c.ulfm != nil && !c.released.Load():
-		c.ulfm.Release()
+	case !c.released.Load():
+		c.channel.Release()
 	default:
-		c.forgotten()
+		gone := false
+		if c.proc.feed(func() { gone = c.ledger.Forgotten() }); gone {
+			c.release()
+		}
 	}
 	return true
-}
-
-// forgotten removes c from its family. If c has an error by then, c stays, and the ledger has
-// forget called again later.
-func (c *comm) forgotten() {
-	gone := false
-	c.proc.feed(func() { gone = c.ledger.Forgotten() })
-	switch {
-	case !gone:
-	case c.ulfm != nil:
-		c.release()
-	default:
-		c.releaseWhenForgotten()
-	}
 }
 
 // isPending says whether the program may wait for an operation on c.
 func (c *comm) isPending() (is bool) {
 	c.t.EachPending(func(r *transport.Request) { is = is || programsOf(r) != nil })
 	return is
-}
-
-// releaseWhenForgotten is called twice: when all ranks have closed c, and when this rank has
-// forgotten c. The second call releases c.
-func (c *comm) releaseWhenForgotten() {
-	if c.releasing.Swap(true) {
-		c.release()
-	}
 }
 
 // leftovers describes the failed futures and the messages that the program of this rank has left

@@ -237,9 +237,6 @@ func TestClosedIsForgotten(t *testing.T) {
 	}
 	for backend, n := range product([]string{"blackchannel", "ulfm"}, []int{1, 2, 3, 4, 5}) {
 		for name, program := range programs {
-			if name == "corrupted" && backend == "blackchannel" {
-				continue // nobody says when all have closed it
-			}
 			require.Zero(t, kept(t, n, backend, func(ctx context.Context, world *mpicx.Comm) error {
 				for range 10 {
 					mpicx.Throw(program(ctx, world))

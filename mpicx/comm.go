@@ -85,9 +85,7 @@ type comm struct {
 	// ledger is the communicator's part of proc.ledger. proc.mu protects it, except for
 	// methods that need no lock.
 	ledger ledger.Comm
-	// releasing is used with the black channel: see releaseWhenForgotten.
-	releasing atomic.Bool
-	// released says, with the ULFM backend, that all ranks have closed the communicator.
+	// released says that all ranks have closed the communicator.
 	released atomic.Bool
 
 	// voting counts the agreements of an epoch, with the black channel. proc.mu protects it.

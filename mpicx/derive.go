@@ -323,7 +323,7 @@ func (l *listener) Died(rank int) { (*comm)(l).died(rank) }
 // Released says that all ranks have closed the communicator.
 func (l *listener) Released() {
 	l.released.Store(true)
-	(*comm)(l).forgotten()
+	(*comm)(l).forgetIfIdle()
 }
 
 // Revoked says that a rank has revoked the communicator.

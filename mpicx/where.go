@@ -10,7 +10,6 @@ import (
 	"github.com/mpicx/go-mpicx/internal/diagnosis"
 	"github.com/mpicx/go-mpicx/internal/observe"
 	"github.com/mpicx/go-mpicx/internal/record"
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -125,7 +124,7 @@ func (c *comm) locate(p *observe.Position) {
 			observe.Add(&p.Awaited, o)
 		}
 	}
-	if number, what := c.t.Called(); number > 0 && what.Kind() != signature.Release {
+	if number, what := c.t.Called(); number > 0 {
 		observe.Add(&p.Last, observe.Operation{Name: what.String(), Number: number, Comm: c.name, Epoch: c.t.Epoch()})
 	}
 	for _, child := range c.byName() {

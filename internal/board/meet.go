@@ -3,7 +3,6 @@ package board
 import (
 	"slices"
 
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -276,11 +275,11 @@ func (b *Board) Missing(r *transport.Request) (rank int, missing bool) {
 
 // isMissing says whether r can't end without the rank: it needs the rank, or one that did, and the
 // rank has not come, or was halted in the call or before it. Requests of epochs that the rank has
-// left end by themselves. A Release may end after the programs of its ranks have ended.
+// left end by themselves.
 func (b *Board) isMissing(a *absent, r *transport.Request) bool {
 	m, number, p := r.Meeting, transport.CollectiveNumber(r.Tag), r.Where.(*place)
 	switch {
-	case r.Epoch != b.epoch || r.Epoch.Stale(a.epoch) || r.Signature.Kind() == signature.Release:
+	case r.Epoch != b.epoch || r.Epoch.Stale(a.epoch):
 		return false
 	case m.Flow == transport.FromRoot && a.rank != m.Root && RankOf(r) != m.Root && !p.missed:
 		return false

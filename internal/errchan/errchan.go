@@ -24,6 +24,11 @@ type Channel interface {
 	// Ask floods a request to stop, which is not empty: the client of every rank is told, once.
 	// It opens no round. Only the first request on a communicator is flooded.
 	Ask(request []byte)
+	// Release says that this rank's program has closed the communicator, and that the client knew
+	// of no open round there. The client still joins rounds. It is told once all ranks have said
+	// so or, if they see deaths, all living ones. With a black channel, ranks that have called
+	// Leave count too.
+	Release()
 	// Waiting says what the open round waits for, for the diagnosis of a hang. It is
 	// empty when no round is open.
 	Waiting() string
@@ -49,6 +54,9 @@ type Client interface {
 	Resolved(*Verdict)
 	// Asked reports a request to stop, also the one of this rank.
 	Asked(request []byte)
+	// Released says that all ranks have released the communicator (see [Channel]). No error can
+	// come, so the channel may be closed.
+	Released()
 }
 
 // Noticed has the arguments of a Client's Noticed.

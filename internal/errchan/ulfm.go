@@ -37,10 +37,6 @@ type ULFM interface {
 	Unwind(data []byte, settled []Settled)
 	// Revoke tells all ranks that the communicator is revoked.
 	Revoke()
-	// Release says that this rank's program has closed the communicator, and that the
-	// client has no round open there. The client is told once all living ranks have said
-	// so. Propose refuses from now on.
-	Release()
 	// Reserve takes this rank's place in the next agreement of an epoch. All ranks
 	// reserve in the same order; agreements that create communicators have an order of
 	// their own. The rank may propose later.
@@ -50,7 +46,7 @@ type ULFM interface {
 	Abandon(cause error)
 	// Finish ends this rank's proposals, now and later, with cause: no rank takes part any more.
 	Finish(cause error)
-	// Propose makes this rank's proposal. The function gets the decision, or the error
+	// Propose makes this rank's proposal. It refuses after Release. The function gets the decision, or the error
 	// if Advance came before, on any goroutine. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))
 	// Freeze stops decisions here until Advance allows them. It returns the agreements
@@ -87,9 +83,6 @@ type ULFMClient interface {
 	Died(rank int)
 	// Revoked says that the communicator is revoked, as this rank has learned from rank by.
 	Revoked(by int)
-	// Released says that all living ranks have closed the communicator. No error can come, so
-	// the channel may be closed.
-	Released()
 }
 
 // An Agreement identifies one agreement of a communicator.

@@ -166,10 +166,9 @@ func (c *Comm) worldRank(rank int) int {
 	return c.ranks[rank]
 }
 
-// Close ends the use of c at this rank. Quiet says that it knows of no error under way.
-// The error channel stays open, and joins rounds of peers that have not closed c yet.
-func (c *Comm) Close() (quiet bool) {
-	quiet = !c.open
+// Close ends the use of c at this rank. The error channel stays open, and joins rounds of peers that
+// have not closed c yet.
+func (c *Comm) Close() {
 	c.closed = true
 	if c.child == nil {
 		c.untold = nil
@@ -177,7 +176,6 @@ func (c *Comm) Close() (quiet bool) {
 	c.join()
 	c.update()
 	c.forget()
-	return quiet
 }
 
 // forget asks to forget c, unless c is in use, has an error to resolve, or has derived
@@ -190,18 +188,19 @@ func (c *Comm) forget() {
 }
 
 func (c *Comm) isOver() bool {
-	return c.closed && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0 && !c.revoking
+	return c.closed && !c.forgotten && c != c.ledger.world && c.child == nil && !c.open && c.moving == 0 && !c.revoking
 }
 
 // Forgotten follows Forget, and takes c out of the family. It is called when nothing is
 // pending on c at this rank, because errors of ancestors have to end that, and no peer needs
 // to know what was agreed there, because ancestors' verdicts tell that. If c has an error by
-// then, Forgotten returns false, and Forget comes once more.
+// then, Forgotten returns false, and Forget comes once more. It returns true once.
 func (c *Comm) Forgotten() bool {
 	p := c.parent
-	if c.forgetting = c.isOver(); !c.forgetting {
+	if c.forgetting = false; !c.isOver() {
 		return false
 	}
+	c.forgotten = true
 	if p == nil { // Make has returned false for it
 		return true
 	}

@@ -237,7 +237,8 @@ type Comm struct {
 	fatal      bool // a notice has said that the round's verdict will be final
 	losing     bool // this rank has told the channel that it needs a dead process
 	closed     bool // the program has closed it
-	forgetting bool // Forget was pushed
+	forgetting bool // Forget was pushed, and Forgotten has not followed
+	forgotten  bool // Forgotten has returned true
 	revoked    bool
 	unwound    bool     // this rank has corrupted it, which it does at most once
 	aware      bool     // so its program knows of the corruption

@@ -296,11 +296,7 @@ var verbs = map[string]func(s *script){
 	// forget VOTE: the TryAll returns.
 	"forget": func(s *script) { s.votes[s.name()].End() },
 	// close NAME: the program ends the use of the communicator.
-	"close": func(s *script) {
-		if !s.on().Close() {
-			s.printf("an error is on its way\n")
-		}
-	},
+	"close": func(s *script) { s.on().Close() },
 	// pending NAME: something of this rank is, there.
 	"pending": func(s *script) { s.pending[s.on()] = true },
 	// idle NAME: nothing is any more, since when it was closed.

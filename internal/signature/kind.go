@@ -6,7 +6,7 @@ import "fmt"
 type Kind uint8
 
 // The kinds. Refused is a call of any kind with a bad argument, at the rank that is its root. The
-// others are in the order of their names. Release is what ranks do after Close by themselves.
+// others are in the order of their names.
 const (
 	None Kind = iota
 	Refused
@@ -52,7 +52,6 @@ const (
 	ReduceScatterBlockFunc
 	ReduceScatterFunc
 	ReduceValue
-	Release
 	Replace
 	Scan
 	ScanFunc
@@ -120,7 +119,6 @@ var forms = [kinds]form{
 	ReduceScatterBlockFunc: {name: "ReduceScatterBlockFunc", typed: true, counted: true},
 	ReduceScatterFunc:      {name: "ReduceScatterFunc", typed: true, counted: true, spread: true},
 	ReduceValue:            {name: "ReduceValue", rooted: true, typed: true},
-	Release:                {name: "the end of Close"},
 	Replace:                {name: "Replace"},
 	Scan:                   {name: "Scan", reducing: true, typed: true, counted: true},
 	ScanFunc:               {name: "ScanFunc", typed: true, counted: true},

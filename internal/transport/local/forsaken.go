@@ -1,7 +1,6 @@
 package local
 
 import (
-	"github.com/mpicx/go-mpicx/internal/signature"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/transport/match"
 )
@@ -88,12 +87,11 @@ func (s *Comm) lastHope() *process {
 }
 
 // forsaken says whether all ranks that could complete r have left, and r belongs to a collective
-// call or the program waits for it. A Release may end after the programs of its ranks have ended.
+// call or the program waits for it.
 func (s *Comm) forsaken(r *transport.Request) bool {
 	sides, e := s.comm.sides, r.Epoch
 	if r.Peer >= 0 {
-		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && r.Signature.Kind() != signature.Release &&
-			(transport.IsCollective(r.Tag) || r.IsAwaited())
+		return r.Peer != s.rank && sides[r.Peer].isAbsent(e) && (transport.IsCollective(r.Tag) || r.IsAwaited())
 	}
 	for i := range sides {
 		if i != s.rank && !sides[i].isAbsent(e) {

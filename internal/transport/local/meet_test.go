@@ -76,28 +76,23 @@ func TestMeetWhoHasReturned(t *testing.T) {
 		name  string
 		flow  transport.Flow
 		root  int
-		kind  signature.Kind
 		needs bool // of rank 0, that rank 1 comes
 	}{
-		{"all", transport.Together, 0, signature.Barrier, true},
-		{"to the root", transport.ToRoot, 0, signature.Barrier, true},
-		{"from it", transport.FromRoot, 1, signature.Barrier, true},
-		{"from another", transport.FromRoot, 2, signature.Barrier, false},
-		{"the end of Close", transport.Together, 0, signature.Release, false},
+		{"all", transport.Together, 0, true},
+		{"to the root", transport.ToRoot, 0, true},
+		{"from it", transport.FromRoot, 1, true},
+		{"from another", transport.FromRoot, 2, false},
 	} {
 		for _, mortal := range []bool{false, true} {
 			for _, first := range []bool{false, true} {
-				if mortal && test.kind == signature.Release {
-					continue // there is none
-				}
 				ranks := newJob(3, mortal)
 				for _, c := range ranks { // all make a call before
-					meet(c, transport.FromRoot, 2, test.kind)
+					meet(c, transport.FromRoot, 2, signature.Barrier)
 				}
 				if first {
 					ranks[1].Leave(false)
 				}
-				r := meet(ranks[0], test.flow, test.root, test.kind)
+				r := meet(ranks[0], test.flow, test.root, signature.Barrier)
 				if !first {
 					require.Zero(t, r.ends, test.name)
 					ranks[1].Leave(false)
