@@ -145,9 +145,9 @@ func (s *Comm) Isend(r *transport.Request) {
 
 // look is called when a request with a tag waits for peer, and stays is what awaits has returned.
 // If the peer has left or released the communicator, a request of a collective call ends or, if
-// processes are mortal and it has left, the peer dies. It is called without locks, because it may end other requests, and whole
-// processes. By then the request is in its queue. So a rank that leaves at the same time finds the
-// request, or is found here (see leave).
+// processes are mortal and it has left, the peer dies. It is called without locks, because it may
+// end other requests, and whole processes. By then the request is in its queue. So a rank that
+// leaves at the same time finds the request, or is found here (see leave).
 func (s *Comm) look(tag, peer int, stays bool) {
 	if !stays {
 		s.comm.expireIfNeeded(&s.comm.sides[peer])
