@@ -316,6 +316,9 @@ func (s *side) Leave(bool) {
 	}
 }
 
+// Release does nothing, because ranks need not learn which of them others need.
+func (s *side) Release() {}
+
 // HasReturned returns false: a rank of a simulation that has left is needed by none, and dies only
 // by itself.
 func (s *side) HasReturned(int) bool { return false }

@@ -17,13 +17,22 @@ func (e *DeadError) Error() string {
 	return fmt.Sprintf("the process of rank %d has died", e.Rank)
 }
 
-// LeftError is the error of a request that needs a rank whose program has ended. Rank is
-// AnySource if the programs of all others have ended.
-type LeftError struct{ Rank int }
+// LeftError is the error of a request that needs a rank whose program has ended or, if Released is
+// set, has released the communicator. Rank is AnySource if all others have done so or have died, and
+// Released then says that one of them at least has released the communicator.
+type LeftError struct {
+	Rank     int
+	Released bool
+}
 
 func (e *LeftError) Error() string {
-	if e.Rank == AnySource {
+	switch {
+	case e.Rank == AnySource && e.Released:
+		return "every other rank of the communicator has returned or released it"
+	case e.Rank == AnySource:
 		return "every other rank of the communicator has returned"
+	case e.Released:
+		return fmt.Sprintf("rank %d has released the communicator", e.Rank)
 	}
 	return fmt.Sprintf("rank %d has returned", e.Rank)
 }

@@ -112,6 +112,16 @@ type Comm interface {
 	// messages to it are dropped. Epoch and Advance still work as before.
 	Revoke(cause error)
 
+	// Release says that this rank's program begins no more operations on the communicator. Pending
+	// ones continue, with all steps of its collective calls. On this communicator the rank is then,
+	// for the others, like one whose program has ended: requests that need it end with a *LeftError,
+	// whose Released is set, when its messages have arrived. These are requests that name the rank
+	// and for which it has no message or receive, those of collective calls that it has not made,
+	// and those from AnySource that Leave describes. The rank does not die because of it. Where ranks
+	// learn of it by messages, a request that the program does not wait for may stay pending, and
+	// one that it has waited for may wait as long again, up to a minute. A second call does nothing.
+	Release()
+
 	// Die ends this process for the others, on all communicators, as if it had been killed. Its
 	// own requests end with ErrDied, and it sends and receives nothing more.
 	//

@@ -150,8 +150,10 @@ func TestErrorTexts(t *testing.T) {
 	require.EqualError(t, ErrCancelled, "cancelled")
 	require.EqualError(t, &DeadError{3}, "the process of rank 3 has died")
 	require.EqualError(t, &DeadError{AnySource}, "the processes of all other ranks of the communicator have died")
-	require.EqualError(t, &LeftError{3}, "rank 3 has returned")
-	require.EqualError(t, &LeftError{AnySource}, "every other rank of the communicator has returned")
+	require.EqualError(t, &LeftError{Rank: 3}, "rank 3 has returned")
+	require.EqualError(t, &LeftError{Rank: 3, Released: true}, "rank 3 has released the communicator")
+	require.EqualError(t, &LeftError{Rank: AnySource}, "every other rank of the communicator has returned")
+	require.EqualError(t, &LeftError{AnySource, true}, "every other rank of the communicator has returned or released it")
 }
 
 func TestKindString(t *testing.T) {

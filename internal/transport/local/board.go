@@ -92,7 +92,7 @@ func (s *Comm) Meet(r *transport.Request) (ended bool) {
 	// This may end the process of the absent rank, and with it r, which must be on the board by
 	// then.
 	if misses {
-		s.comm.sides[absent].process.owes(s)
+		s.comm.sides[absent].owes(s)
 	}
 	return ended
 }

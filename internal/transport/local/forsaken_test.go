@@ -175,3 +175,38 @@ func TestMessagesThatDieWithTheirSender(t *testing.T) {
 		require.Equal(t, transport.ErrDied, sent[i].Err)
 	}
 }
+
+// A rank never dies because of what needs it on a communicator that it has released, not even when
+// its program has ended. If the others have died or released it, a receive from anybody ends, too.
+func TestReleasedAndReturned(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		ranks := NewMortal(3)
+		var dups [3]*Comm
+		for i, c := range ranks {
+			dup, err := c.Sub(transport.Name{Seq: 1}, nil)
+			require.NoError(t, err)
+			dups[i] = dup.(*Comm)
+		}
+		if first {
+			dups[1].Release()
+		}
+		named, call, anybody := recv(dups[0], 1, nil), meet(dups[0], transport.Together, 0, 0), recv(dups[0], transport.AnySource, nil)
+		await(dups[0], anybody)
+		dups[1].Release()
+		ranks[1].Leave(false)
+		require.Zero(t, named.ends, "the program does not wait")
+		sent := send(dups[0], 1, nil, transport.Synchronous)
+		await(dups[0], named, sent)
+		for _, r := range []*request{named, call, sent} {
+			require.Equal(t, &transport.LeftError{Rank: 1, Released: true}, r.Err)
+		}
+		require.False(t, ranks[1].process.dead.Load())
+		require.Zero(t, anybody.ends)
+		ranks[2].Die()
+		require.Equal(t, &transport.LeftError{Rank: transport.AnySource, Released: true}, anybody.Err)
+		require.False(t, ranks[1].process.dead.Load())
+		isIdle(t, dups[0])
+		recv(ranks[0], 1, nil)
+		require.True(t, ranks[1].process.dead.Load(), "which it has not released")
+	}
+}

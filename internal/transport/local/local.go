@@ -15,10 +15,13 @@ type communicator struct {
 	id     uint64 // see ID
 	// Sides and their processes never change, so they are read without a lock. A rank that uses one
 	// side keeps all of them alive.
-	sides  []Comm
-	relay  relay
-	board  board.Board
-	absent atomic.Int32 // members that have left or died; one may count twice
+	sides []Comm
+	relay relay
+	board board.Board
+	// absent counts the members that have left, released it or died; one may count twice. Released
+	// says that one has released it, and is set before.
+	absent   atomic.Int32
+	released atomic.Bool
 
 	// mu guards subs, and which members are missing in each. A new communicator is made with the mu
 	// of its parent, so mu comes before all other locks here (see Comm).

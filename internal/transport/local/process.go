@@ -97,49 +97,56 @@ func (p *process) leave(mortal, dies bool) {
 		p.miss()
 		// Read after silent and the counts are set. A request that begins later finds these, and
 		// its rank looks for itself (look, Look, owes).
-		named := !mortal && (p.awaited.Load() > 0 || p.isMissed())
+		named := p.awaited.Load() > 0 || p.isMissed()
 		for _, s := range p.live() {
-			if c := s.comm; named || int(c.absent.Load()) >= len(c.sides)-1 {
-				for i := range c.sides {
-					c.sides[i].endForsaken()
-				}
-			}
+			s.comm.endForsaken(named)
 		}
 	})
 }
 
 // leaves notes on the board that the rank makes no more calls.
 func (s *Comm) leaves() {
-	s.process.record.Lock()
-	// Both are of one epoch, because Advance takes the lock too. The board's is never held with it.
-	e := s.Epoch()
-	made, _ := s.Matcher.Called()
-	s.process.record.Unlock()
+	e, made := s.called()
 	b := &s.comm.board
 	b.Lock()
 	b.Leave(s.rank, e, made)
 	b.Unlock()
 }
 
+// called returns the rank's epoch, and how many calls it has made there.
+func (s *Comm) called() (e transport.Epoch, made int) {
+	s.process.record.Lock()
+	defer s.process.record.Unlock()
+	// Both are of one epoch, because Advance takes the lock too. The board's is never held with it.
+	made, _ = s.Matcher.Called()
+	return s.Epoch(), made
+}
+
 // isMissed says whether calls on a board wait for the process, which has left. Leave must have
-// noted the process on all of them before.
+// noted the process on all of them before. Where it has released the communicator, Release does all
+// else.
 func (p *process) isMissed() (missed bool) {
 	for _, s := range p.live() {
-		b := &s.comm.board
-		b.Lock()
-		missed = missed || b.IsMissed(s.rank)
-		b.Unlock()
+		missed = missed || !s.released.Load() && s.isMissed()
 	}
 	return missed
 }
 
-// owes is called when a call of rank s needs the process, which has left. The caller holds no lock,
-// because both ways may end requests of many ranks.
-func (p *process) owes(s *Comm) {
-	if s.comm.mortal {
-		p.expire()
-	} else if p.silent.Load() { // else leave does it
-		s.endForsaken()
+// isMissed says whether calls on the board wait for the rank, which leaves has noted there.
+func (s *Comm) isMissed() bool {
+	b := &s.comm.board
+	b.Lock()
+	defer b.Unlock()
+	return b.IsMissed(s.rank)
+}
+
+// owes is called when a call of another rank needs s's, which makes no more calls. The caller holds
+// no lock, because both ways may end requests of many ranks.
+func (s *Comm) owes(other *Comm) {
+	if s.isGone() {
+		other.endForsaken()
+	} else if s.comm.mortal { // else leave does it
+		s.process.expire()
 	}
 }
 
@@ -150,7 +157,9 @@ func (p *process) miss() {
 		return
 	}
 	for _, s := range p.live() {
-		s.comm.absent.Add(1)
+		if !s.released.Load() { // else Release does it
+			s.comm.absent.Add(1)
+		}
 	}
 }
 
@@ -190,9 +199,10 @@ func (c *communicator) needs(s *Comm) (needed bool) {
 	return needed
 }
 
-// expireIfNeeded ends the process of s, whose program has ended, if another rank needs it.
+// expireIfNeeded ends the process of s, whose program has ended, if another rank needs it. If it has
+// released the communicator, the requests of that rank end instead.
 func (c *communicator) expireIfNeeded(s *Comm) {
-	if c.needs(s) {
+	if !s.released.Load() && c.needs(s) {
 		s.process.expire()
 	}
 }
@@ -291,6 +301,7 @@ func (c *communicator) endAfterDeath(victim int) {
 	for i := range c.sides {
 		c.sides[i].endIf(func(r *transport.Request) bool { return i == victim || r.Needs(victim) }, why(i))
 		c.sides[i].take(func(*transport.Request) bool { return true }, why(i))
+		c.sides[i].endLeft(c.sides[i].forsaken) // from AnySource, if the other ranks have released it
 	}
 	for i := range c.sides { // each send that was let through before lose is listed now
 		c.sides[i].endSends(func(m *message) bool { return m.dest == victim || transport.IsCollective(m.Tag) }, why(i))

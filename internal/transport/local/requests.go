@@ -144,15 +144,15 @@ func (s *Comm) Isend(r *transport.Request) {
 }
 
 // look is called when a request with a tag waits for peer, and stays is what awaits has returned.
-// If the peer has left, a request of a collective call ends with it or, if processes are mortal,
-// the peer dies. It is called without locks, because it may end other requests, and whole
-// processes. By then the request is in its queue. So a rank that leaves at the same time finds the
-// request, or is found here (see leave).
+// If the peer has left or released the communicator, a request of a collective call ends or, if
+// processes are mortal and it has left, the peer dies. It is called without locks, because it may
+// end other requests, and whole processes. By then the request is in its queue. So a rank that
+// leaves at the same time finds the request, or is found here (see leave).
 func (s *Comm) look(tag, peer int, stays bool) {
-	switch {
-	case !stays:
+	if !stays {
 		s.comm.expireIfNeeded(&s.comm.sides[peer])
-	case !s.comm.mortal && transport.IsCollective(tag) && s.comm.absent.Load() > 0:
+	}
+	if transport.IsCollective(tag) && s.comm.absent.Load() > 0 {
 		s.endForsaken()
 	}
 }

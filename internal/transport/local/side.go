@@ -29,6 +29,9 @@ type Comm struct {
 	asking    atomic.Int32 // whether the listener is asked for messages
 	early     []early      // what came before the listener; guarded by mu
 
+	// Released is set by Release, and gone when what the rank has sent before has arrived.
+	released, gone atomic.Bool
+
 	working working
 
 	// mu guards the Matcher. Its epoch changes under sending.mu as well.

@@ -35,7 +35,13 @@ type comm struct {
 	moving map[*transfer]struct{}
 	ahead  ahead
 
+	// released says that this rank has released the communicator. Gone are the members that have
+	// said so.
+	released bool
+	gone     map[int]bool
+
 	reminding reminding
+	needing   reminding   // of operations of the program that are no collective calls
 	onFailure func(error) // called when the engine has failed; nil: nothing is called
 
 	listener transport.Listener // nil: not yet, or no longer
@@ -256,6 +262,13 @@ func (c *comm) Die() { c.e.fabric.Kill() }
 func (c *comm) Leave(dies bool) {
 	c.e.lock()
 	c.e.leave(c.liveness, dies)
+	c.e.unlock()
+}
+
+// Release sends nothing: the ranks that wait for this one ask it (see ask).
+func (c *comm) Release() {
+	c.e.lock()
+	c.released = true
 	c.e.unlock()
 }
 

@@ -262,11 +262,25 @@ func (c *comm) Look() {
 func (c *comm) askForAny() {
 	// A copy of the queue: a packet that can't be sent makes the engine fail, which empties the
 	// queue.
+	c.endAny()
 	for _, r := range slices.Collect(c.Posted.All()) {
 		if r.Peer == transport.AnySource && r.Kind != transport.Joining {
 			c.needs(r)
 		}
 	}
+}
+
+// endAny ends the receives from any source that the program waits for if all other members have
+// left, died or released the communicator, and one of them has released it.
+func (c *comm) endAny() {
+	for r := range c.Size() {
+		if len(c.gone) == 0 || r != c.rank && !c.gone[r] && !c.HasLost(r) && !c.liveness.left[c.process(r)].Load() {
+			return
+		}
+	}
+	c.e.endAll(c.TakeIf(func(r *transport.Request) bool {
+		return r.Peer == transport.AnySource && r.Kind != transport.Joining && r.IsAwaited()
+	}), &transport.LeftError{Rank: transport.AnySource, Released: true})
 }
 
 // noteLeft notes that a process has left, and tells it of the requests that need it. Requests that
@@ -297,13 +311,13 @@ func (e *engine) noteLeft(l *liveness, process int) {
 }
 
 // takeLiveness handles a packet that says that its sender has left, has expired, or needs this
-// process; or that its sender has left and answers a need. It returns an error if no process sends
-// such a packet.
+// process; or that its sender has left or released a communicator and answers a need. It returns an
+// error if no process sends such a packet.
 func (e *engine) takeLiveness(source int, h header) error {
 	switch {
 	case h.kind == dead && !e.mortal:
 		return fmt.Errorf("kind %d, where nobody dies", h.kind)
-	case h.kind == gone && e.mortal:
+	case h.kind == gone && e.mortal && h.tag == 0:
 		return fmt.Errorf("kind %d, where processes die", h.kind)
 	}
 	// c is nil if this process has closed the communicator, or has never made it, and never will.
@@ -317,35 +331,63 @@ func (e *engine) takeLiveness(source int, h header) error {
 	case dead:
 		e.noteDeath(e.livenessOf(h.to), source)
 	case need:
+		l := e.families[contextID(h.id)]
 		switch {
 		case c != nil && h.epoch.Stale(c.Epoch()): // the request will end with its epoch
 		case c != nil && c.differs(c.rankIn(source), &h):
+		case c != nil && c.isGone(source, &h):
+		case l == nil || !l.left[e.rank].Load(): // its program goes on
 		case e.mortal:
-			e.expire(e.livenessOf(contextID(h.id)))
+			e.expire(l)
 		default:
 			e.sendPacket(source, &header{kind: gone, to: h.to, epoch: h.epoch}, nil)
 		}
 	case gone:
 		if c != nil {
-			c.endForsaken(c.rankIn(source), h.epoch)
+			c.endForsaken(c.rankIn(source), &h)
 		}
 	}
 	return nil
 }
 
-// endForsaken ends the requests of an epoch that need a member which has left. Requests that wait
-// for any source end too if all other members have left.
-func (c *comm) endForsaken(rank int, e transport.Epoch) {
-	all := c.lastHope() >= 0
+// isGone says whether this rank has released the communicator and is needed in vain, by a process
+// that has sent a need or a reminder. If so, it says so to that process. Calls that it has made go
+// on.
+func (c *comm) isGone(process int, h *header) bool {
+	made := 0
+	if h.epoch == c.Epoch() {
+		made, _ = c.Matcher.Called()
+	}
+	if !c.released || h.epoch.Stale(c.Epoch()) || transport.IsCollective(h.tag) && transport.CollectiveNumber(h.tag) <= made {
+		return false
+	}
+	c.e.sendPacket(process, &header{kind: gone, to: h.to, epoch: h.epoch, tag: transport.CollectiveTag(made)}, nil)
+	return true
+}
+
+// endForsaken ends the requests of an epoch that need a member which has left or released the
+// communicator, but not those of calls that it has made before. Requests that wait for any source
+// end too if no other member can send to them.
+func (c *comm) endForsaken(rank int, h *header) {
+	released := h.tag != 0
+	all := !released && c.lastHope() >= 0
 	forsaken := func(r *transport.Request) bool {
-		return r.Epoch == e && (r.WaitsFor(rank) || all && r.Peer == transport.AnySource && r.IsAwaited())
+		made := released && transport.IsCollective(r.Tag) && transport.CollectiveNumber(r.Tag) <= transport.CollectiveNumber(h.tag)
+		return r.Epoch == h.epoch && (r.WaitsFor(rank) && !made || all && r.Peer == transport.AnySource && r.IsAwaited())
 	}
 	for r := range match.List(c.TakeIf(forsaken)) {
 		left := r.Peer
 		if r.Kind == transport.Joining {
 			left = rank
 		}
-		c.e.end(r, &transport.LeftError{Rank: left})
+		c.e.end(r, &transport.LeftError{Rank: left, Released: released})
 	}
-	c.endOffers(&transport.LeftError{Rank: rank}, forsaken)
+	c.endOffers(&transport.LeftError{Rank: rank, Released: released}, forsaken)
+	if released {
+		if c.gone == nil {
+			c.gone = make(map[int]bool)
+		}
+		c.gone[rank] = true
+		c.endAny()
+	}
 }

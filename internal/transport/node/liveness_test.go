@@ -298,3 +298,42 @@ func TestLeftWithoutULFM(t *testing.T) {
 		endWith(t, &transport.LeftError{Rank: transport.AnySource}, any)
 	})
 }
+
+// A rank that has released a communicator answers whoever waits for it there, but not in calls that
+// it has made; a rank that has not answers nobody, and expires only if its program has ended.
+func TestNeedOfWhatHasReleased(t *testing.T) {
+	next := header{tag: transport.CollectiveTag(2), signature: bcast}
+	for _, test := range []struct {
+		name   string
+		kind   kind
+		h      header
+		does   func(c *comm)
+		answer bool
+	}{
+		{"for a message", need, header{tag: 3}, (*comm).Release, true},
+		{"for a call that it has made", need, header{tag: transport.CollectiveTag(1), signature: bcast}, (*comm).Release, false},
+		{"for the next call", reminder, next, (*comm).Release, true},
+		{"for another epoch", reminder, header{tag: transport.CollectiveTag(1), signature: bcast, epoch: transport.Epoch(0).Next(0)}, (*comm).Release, true},
+		{"which has not", reminder, next, func(*comm) {}, false},
+		{"for one of a family that goes on", need, header{tag: 3, id: uint64(world)}, func(*comm) {}, false},
+		{"which has left instead", need, header{tag: 3}, func(c *comm) { c.Leave(false) }, false},
+		{"and left", need, header{tag: 3, id: uint64(world)}, func(c *comm) { c.Release(); c.Leave(false) }, true},
+	} {
+		for _, mortal := range []bool{false, true} {
+			e, c, _ := alone(t, mortal)
+			require.Equal(t, 1, c.Call(0, bcast))
+			test.does(c)
+			test.h.kind, test.h.to = test.kind, world
+			e.came(2, test.h, nil)
+			var answers int
+			for _, p := range e.fabric.(*memoryFabric).job.processes[2].packets[0] {
+				if kind(p[36]) == gone {
+					answers++
+				}
+			}
+			require.Equal(t, test.answer, answers == 1, "%s, mortal %t", test.name, mortal)
+			require.False(t, c.liveness.expired, test.name)
+			require.NoError(t, e.err)
+		}
+	}
+}

@@ -43,9 +43,12 @@ const (
 	reminder
 	// left says that the program of the process has ended: see liveness.
 	left
-	// need tells a process that has left that the sender waits for it.
+	// need tells a process that the sender waits for it. Without a family, it is for a process that
+	// has released the communicator; else for one that has left.
 	need
-	// gone answers a need if processes are not mortal: the sender has left.
+	// gone answers a need, or a reminder. With a tag, the sender has released the communicator, and
+	// the tag is that of the latest call that it has made. Else it has left, which it answers if
+	// processes are not mortal.
 	gone
 	// dead says that the sender has expired: see liveness.
 	dead

@@ -24,6 +24,10 @@ import (
 //
 // A rank that waits for all others, for the agreement on a new communicator, reminds all of them.
 //
+// A rank may also wait for one that has released the communicator, which sends nothing when it does.
+// It answers a reminder. A rank that waits for anything else than a collective call asks the ranks
+// that it waits for, by a need, after the same times.
+//
 // In a deadlock within the collective calls of one communicator, there is always a rank to remind.
 // Number the calls of each rank. Of the ranks that wait for each other, consider those whose call
 // has the lowest number. Each peer that they wait for has made its own call of this number. If all
@@ -36,13 +40,13 @@ const (
 	seldomest    = 512 // periods between two reminders, at most
 )
 
-// reminding is the state of a communicator's reminders. The engine's mu protects it.
+// reminding is the state of a communicator's reminders, or of its needs. The engine's mu protects it.
 type reminding struct {
-	// oldest identifies the request that has waited longest, of those of collective calls: the
-	// Number of a receive, or the id of a send's offer.
+	// oldest identifies the request that has waited longest, of those that it is for: the Number of
+	// a receive, or the id of a send's offer.
 	oldest  uint64
 	periods int // periods for which that request has waited
-	next    int // the rank reminded last by a rank that waits for all others
+	next    int // the rank reminded last by a rank that waits for all others, or asked last
 }
 
 // remind is called after n periods. It sends the reminders that are due: after a request has waited
@@ -52,16 +56,19 @@ func (e *engine) remind(n int) {
 	e.lock()
 	defer e.unlock()
 	for _, c := range e.comms {
-		if e.err == nil && c.isRemindDue(n) {
+		if e.err == nil && c.reminding.isDue(n, c.waiting(c.waitsIn)) {
 			c.remind()
+		}
+		// The first communicator of a program is never released.
+		if e.err == nil && c.context != c.liveness.family && c.needing.isDue(n, c.waiting(isProgrammed)) {
+			c.ask()
 		}
 	}
 }
 
-// isRemindDue counts n periods, and says whether reminders are due.
-func (c *comm) isRemindDue(n int) bool {
-	s := &c.reminding
-	for r := range c.waiting() {
+// isDue counts n periods, and says whether reminders are due.
+func (s *reminding) isDue(n int, waiting iter.Seq2[*transport.Request, int]) bool {
+	for r := range waiting {
 		number := r.Number
 		if t, sends := r.Where.(*transfer); sends {
 			number = t.id
@@ -77,17 +84,25 @@ func (c *comm) isRemindDue(n int) bool {
 	return false
 }
 
-// waiting yields the waiting requests of collective calls, with the numbers of their calls: first
-// the receives, then the sends, each oldest first.
-func (c *comm) waiting() iter.Seq2[*transport.Request, int] {
+// waitsIn is WaitsIn for this rank.
+func (c *comm) waitsIn(r *transport.Request) (number int, ok bool) { return c.WaitsIn(r, c.rank) }
+
+// isProgrammed says whether the program waits for a request that belongs to no collective call.
+func isProgrammed(r *transport.Request) (number int, ok bool) {
+	return 0, r.Tag >= transport.AnyTag && r.IsAwaited()
+}
+
+// waiting yields the waiting requests for which which returns true, with the numbers of their calls:
+// first the receives, then the sends, each oldest first.
+func (c *comm) waiting(which func(*transport.Request) (number int, ok bool)) iter.Seq2[*transport.Request, int] {
 	return func(yield func(*transport.Request, int) bool) {
 		for r := range c.Posted.All() {
-			if number, ok := c.WaitsIn(r, c.rank); ok && !yield(r, number) {
+			if number, ok := which(r); ok && !yield(r, number) {
 				return
 			}
 		}
 		for _, t := range slices.SortedFunc(maps.Keys(c.moving), func(t, u *transfer) int { return cmp.Compare(t.id, u.id) }) {
-			if number, ok := c.WaitsIn(t.request, c.rank); ok && t.arrival == nil && !yield(t.request, number) {
+			if number, ok := which(t.request); ok && t.arrival == nil && !yield(t.request, number) {
 				return
 			}
 		}
@@ -101,7 +116,7 @@ func (c *comm) remind() {
 		return
 	}
 	told := 0
-	for r, number := range c.waiting() {
+	for r, number := range c.waiting(c.waitsIn) {
 		h := header{kind: reminder, to: c.context, epoch: r.Epoch, tag: transport.CollectiveTag(number), signature: r.Signature}
 		if r.Tag != transport.NoTag {
 			before := c.Before(r.Epoch, number)
@@ -132,7 +147,26 @@ func (c *comm) remind() {
 	}
 }
 
-// tellReminder sends a reminder, unless packets to that rank already wait for room in its ring.
+// ask asks the ranks that the program waits for, mostReminded at most, whether they have released
+// the communicator. A request from any source may be waiting since the last of them has left.
+func (c *comm) ask() {
+	c.endAny()
+	peers := make(map[int]bool)
+	for r := range c.waiting(isProgrammed) {
+		peers[r.Peer] = true
+	}
+	h := header{kind: need, to: c.context, epoch: c.Epoch()}
+	for n, told := 0, 0; n < c.Size() && told < mostReminded; n++ {
+		c.needing.next = (c.needing.next + 1) % c.Size()
+		to := c.needing.next
+		if to != c.rank && !c.HasLost(to) && (peers[to] || peers[transport.AnySource] && !c.gone[to]) {
+			c.tellReminder(to, &h)
+			told++
+		}
+	}
+}
+
+// tellReminder sends a reminder or a need, unless packets to that rank already wait for room in its ring.
 func (c *comm) tellReminder(to int, h *header) {
 	p := c.process(to)
 	if o := c.e.out[p]; o == nil || len(o.backlog) == 0 {
@@ -141,8 +175,9 @@ func (c *comm) tellReminder(to int, h *header) {
 }
 
 // takeReminder handles a reminder: it compares the call of the sender with the call of this rank. A
-// rank that is halted does not compare, unless it is halted by a call with a bad argument. It
-// returns an error if no process sends such a packet.
+// rank that is halted does not compare, unless it is halted by a call with a bad argument. A rank
+// that has released the communicator says so. takeReminder returns an error if no process sends such
+// a packet.
 func (e *engine) takeReminder(source int, h header) error {
 	if !transport.IsCollective(h.tag) {
 		return fmt.Errorf("a reminder of tag %d", h.tag)
@@ -155,8 +190,9 @@ func (e *engine) takeReminder(source int, h header) error {
 	if rank < 0 {
 		return fmt.Errorf("a reminder on a communicator that it is not in")
 	}
-	if odd, halted := errors.AsType[*transport.MismatchError](c.Matcher.Mismatch()); !halted || odd.Theirs.Kind() == signature.Refused {
-		c.differs(rank, &h)
+	odd, halted := errors.AsType[*transport.MismatchError](c.Matcher.Mismatch())
+	if halted && odd.Theirs.Kind() != signature.Refused || !c.differs(rank, &h) {
+		c.isGone(source, &h)
 	}
 	return nil
 }

@@ -21,7 +21,12 @@ type op struct {
 	s     *side
 	ended atomic.Int32
 	done  chan struct{}
+
+	awaited atomic.Bool // the program waits for it
 }
+
+// Awaited is called by the transport.
+func (o *op) Awaited() bool { return o.awaited.Load() }
 
 // Completed is called by the transport.
 func (o *op) Completed(r *transport.Request) {

@@ -36,6 +36,7 @@ func Run(t *testing.T, world World) {
 		{"Generations", generations},
 		{"Boards", boards},
 		{"Listening", listening},
+		{"Releases", releases},
 		{"Concurrency", concurrency},
 		{"Stress", stress},
 	} {
