@@ -40,15 +40,16 @@ type clan struct {
 	verdicts [][]string // [comm][rank]
 	rounds   [][]int    // noticed
 	fatal    [][]bool   // as corrupt, and open
-	closes   bool       // ranks close duplicates, when no error can come of them any more
+	closes   bool       // ranks close the communicators, or their programs end, when they have raised what they raise
 	closed   [][]bool
+	released [][]bool
 	path     []byte // the steps so far
 }
 
 func newClan(p program) *clan {
 	c := &clan{n: p.n, comms: p.comms, queues: map[[2]int][]*Message{}, notices: map[[4]uint64][]bool{}, raises: p.raises, on: p.on, closes: p.closes,
 		signals: slices.ContainsFunc(p.raises, func(p planned) bool { return !p.corrupt }), machines: eachSide[*Machine](p),
-		verdicts: eachSide[string](p), rounds: eachSide[int](p), fatal: eachSide[bool](p), closed: eachSide[bool](p)}
+		verdicts: eachSide[string](p), rounds: eachSide[int](p), fatal: eachSide[bool](p), closed: eachSide[bool](p), released: eachSide[bool](p)}
 	for r := range p.n {
 		c.machines[0][r] = NewMachine(r, p.n)
 	}
@@ -62,7 +63,7 @@ func (c *clan) clone() *clan {
 	d := *c
 	d.queues, d.notices, d.path = maps.Clone(c.queues), maps.Clone(c.notices), slices.Clip(c.path)
 	d.machines, d.verdicts, d.rounds = clone(c.machines), clone(c.verdicts), clone(c.rounds)
-	d.fatal, d.closed = clone(c.fatal), clone(c.closed)
+	d.fatal, d.closed, d.released = clone(c.fatal), clone(c.closed), clone(c.released)
 	for r, m := range c.machines[0] {
 		all := &copies{duplicates: make(map[uint64]*Machine), inUse: m.inUse, closed: m.closed, unmakable: m.unmakable}
 		own := func(m *Machine) *Machine {
@@ -120,6 +121,12 @@ func (c *clan) carry(r int) error {
 				return fmt.Errorf("rank %d is told of round %d, corrupt %t, after %d, corrupt %t", r, o.Noticed.Round, o.Noticed.Corrupt, seen, c.fatal[comm][r])
 			}
 			c.fatal[comm][r] = o.Noticed.Corrupt
+		case o.Released:
+			if c.released[comm][r] || slices.Contains(c.closed[comm], false) || o.Of.open {
+				return fmt.Errorf("H6: rank %d is told that all have closed communicator %d, closed %t, told %t, open %t", r, comm, c.closed[comm], c.released[comm], o.Of.open)
+			}
+			c.released[comm][r] = true
+			o.Of.Close()
 		default:
 			c.fatal[comm][r] = false
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
@@ -142,16 +149,19 @@ func (c *clan) steps() (steps []func() error, deliveries int) {
 		for r, m := range c.machines[comm] {
 			switch {
 			case m == nil:
-				if c.machines[comm-1][r] != nil {
+				if c.machines[comm-1][r] != nil && !c.closed[comm-1][r] {
 					steps = append(steps, c.at(r, func() { c.dup(comm, r) }))
 				}
 			case m.open && !m.joined:
 				steps = append(steps, c.at(r, m.Join))
-			case c.closes && comm > 0 && !c.closed[comm][r] && c.quiet(comm):
+			case c.closes && comm > 0 && !c.closed[comm][r] && !m.open && !c.mayRaise(comm, r) &&
+				(comm+1 == c.comms || c.machines[comm+1][r] == nil || c.released[comm+1][r]):
 				steps = append(steps, c.at(r, func() {
 					c.closed[comm][r] = true
-					m.Close()
+					m.Release()
 				}))
+			case c.closes && comm == 0 && !c.closed[comm][r] && !c.mayRaise(comm, r):
+				steps = append(steps, c.at(r, func() { c.leave(r) }))
 			}
 		}
 	}
@@ -174,6 +184,16 @@ func (c *clan) dup(comm, r int) {
 	d.Listen()
 }
 
+// leave ends a rank's program, whether it has made and closed the duplicates or not.
+func (c *clan) leave(r int) {
+	for comm := range c.comms {
+		c.closed[comm][r] = true
+		if m := c.machines[comm][r]; m != nil && !c.released[comm][r] {
+			m.Release()
+		}
+	}
+}
+
 // at is a step of a rank.
 func (c *clan) at(r int, do func()) func() error {
 	return func() error {
@@ -188,22 +208,23 @@ func (c *clan) deliver(q [2]int) error {
 	if c.queues[q] = c.queues[q][1:]; len(c.queues[q]) == 0 {
 		delete(c.queues, q)
 	}
+	if c.released[msg.Comm][q[1]] {
+		return fmt.Errorf("H6: %v about communicator %d reaches rank %d, which has forgotten it", msg.Kind, msg.Comm, q[1])
+	}
 	if err := c.machines[0][q[1]].Step(q[0], msg); err != nil {
 		return err
 	}
 	return c.carry(q[1])
 }
 
-// quiet says whether no error can come of comm, or of what is derived from it, any
-// more, so that ranks may close it.
-func (c *clan) quiet(comm int) bool {
-	for d := comm; d < c.comms; d++ {
-		if slices.Contains(c.on, d) || slices.Contains(c.machines[d], nil) ||
-			slices.ContainsFunc(c.machines[d], func(m *Machine) bool { return m.open || m.round != c.machines[d][0].round }) {
-			return false
+// mayRaise says whether a rank is going to raise an error on comm or a duplicate of it.
+func (c *clan) mayRaise(comm, r int) bool {
+	for i, p := range c.raises {
+		if p.rank == r && c.on[i] >= comm {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // told returns an error if nothing is under way, and a rank has its side of a communicator and was
@@ -229,13 +250,14 @@ func (c *clan) ended(raises []planned, on []int) error {
 		return fmt.Errorf("messages %v and raises %v are left", c.queues, c.raises)
 	}
 	for comm, ms := range c.machines {
-		all := c.verdicts[comm][0]
+		all := slices.MaxFunc(c.verdicts[comm], func(a, b string) int { return len(a) - len(b) })
 		for r, m := range ms {
 			switch {
+			case m == nil: // it has left before
 			case m.open || c.verdicts[comm][r] != all:
-				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, rank 0 has %q", r, c.verdicts[comm][r], m.open, all)
-			case c.closes && comm > 0 && (m.inUse > 0 || m.duplicates[m.id] != nil && !m.final):
-				return fmt.Errorf("rank %d has closed communicator %d, %d are in use", r, comm, m.inUse)
+				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, another has %q", r, c.verdicts[comm][r], m.open, all)
+			case c.closes && (!c.released[comm][r] || !m.Over() || len(m.duplicates) > 0):
+				return fmt.Errorf("H6: rank %d keeps communicator %d, told %t, %d in use, %d known", r, comm, c.released[comm][r], m.inUse, len(m.duplicates))
 			}
 		}
 		corrupt := strings.Contains(all, "true")
@@ -265,7 +287,7 @@ func (c *clan) key() string {
 				b.WriteString("-|")
 				continue
 			}
-			fmt.Fprintf(&b, "%d%t%t%t%t%d%s/%s%t%t%t%d;%s|", m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
+			fmt.Fprintf(&b, "%t%d%t,%d%t%t%t%t%d%s/%s%t%t%t%d;%s|", m.released, m.below, m.ended, m.round, m.open, m.fatal, m.joined, m.sent, m.heard, names(m.reports), names(m.mine),
 				m.gone, m.final, m.made, len(m.held), c.verdicts[comm][r])
 		}
 		for to := range c.n {
@@ -274,7 +296,7 @@ func (c *clan) key() string {
 			}
 		}
 	}
-	fmt.Fprint(&b, c.raises, c.closed)
+	fmt.Fprint(&b, c.raises, c.closed, c.released)
 	return b.String()
 }
 
@@ -333,14 +355,14 @@ func TestEveryOrder(t *testing.T) {
 	for n := 1; n <= most; n++ {
 		for k := range 4 * n * n {
 			first, second := planned{k / 4 % n, "a", k&1 != 0}, planned{k / 4 / n, "b", k&2 != 0}
-			programs = append(programs, program{n, 1, []planned{first}, []int{0}, false}, program{n, 1, []planned{first, second}, []int{0, 0}, false})
+			programs = append(programs, program{n, 1, []planned{first}, []int{0}, k < 4*n}, program{n, 1, []planned{first, second}, []int{0, 0}, n == 3})
 		}
 	}
 	explore(t, programs)
 }
 
 // TestP8EveryOrder has a communicator and its duplicates, which ranks make at any time. In some
-// programs they close these, while messages that nobody needs are under way.
+// programs they close these, or end, at any time too (H6).
 func TestP8EveryOrder(t *testing.T) {
 	var programs []program
 	few := testing.Short() || buildtags.Race
@@ -354,12 +376,13 @@ func TestP8EveryOrder(t *testing.T) {
 		}
 	}
 	for r := range 4 {
-		programs = append(programs, program{4, 2, []planned{{r, "a", false}}, []int{1}, true})
+		programs = append(programs, program{4, 2, []planned{{r, "a", false}}, []int{1}, !few})
 		for s := range 4 {
 			if few && r+2*s != 5 {
 				continue
 			}
-			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}, r == 0})
+			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}, false},
+				program{3, 2, []planned{{r % 3, "a", s == 1}, {s % 3, "b", s == 2}}, []int{s % 2, 1}, true})
 		}
 	}
 	explore(t, programs)
