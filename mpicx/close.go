@@ -2,7 +2,9 @@ package mpicx
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
@@ -20,8 +22,13 @@ import (
 // or [Instance.Finalize].
 //
 // Pending operations continue, as in MPI. A receive whose message nobody sent before Close does not
-// end: [Cancel] it before.
+// end: [Cancel] it before. If Close is deferred itself, and called by a panic, it does what
+// [Comm.Release] does. If another rank has called Release, it does not wait for that one.
 func (c *Comm) Close(ctx context.Context) error {
+	if v := recover(); v != nil {
+		c.of().giveUpIn(v)
+		panic(v)
+	}
 	if err := c.ready("Close", ctx); err != nil {
 		return err
 	}
@@ -35,6 +42,9 @@ func (c *Comm) Close(ctx context.Context) error {
 		// rank in the barrier and close c before the error arrives there.
 		if err = c.verdictFor(ctx, ledger.TakeToClose, nil); err == nil {
 			err = c.meetToClose().Wait(ctx)
+		}
+		if left, ok := errors.AsType[*transport.LeftError](err); ok && left.Released {
+			err = nil
 		}
 		if c.isOfScope(err) {
 			c.close()
@@ -58,6 +68,67 @@ func (c *Comm) Close(ctx context.Context) error {
 	c.close()
 	return nil
 }
+
+// Release gives up this rank's Comm, and never waits: MPI_Comm_free as in paper 000, section 3.3. It
+// is right in a defer, next to the call that makes the communicator:
+//
+//	defer dup.Release()
+//
+// When all ranks have called Release or Close, or have dropped their Comms, the communicator is
+// freed in the background. Until then this rank still takes part in its errors. Pending operations
+// of this rank continue, as after Close. An operation of another rank that needs this one ends, once
+// this rank waits for something else, or a Try, TryAll or Guard or its program has ended: at all
+// ranks with an error of that scope or, if there is none, with a *CommCorruptedError which says that
+// this rank has released the communicator. Under [ErrorsReturn] it ends with an *MPIError, and no
+// other rank is told.
+//
+// In a panic Release corrupts the communicator first, as the destructor of paper 004 does, and the
+// panic continues. For that it has to be deferred itself: func() { dup.Release() } sees no panic. An
+// error that is thrown to a Try is no panic, and runtime.Goexit looks like a return.
+//
+// On a nil Comm, and on one that is closed, Release does nothing. The world ends with [Run].
+func (c *Comm) Release() {
+	v := recover()
+	c.of().giveUpIn(v)
+	if v != nil {
+		panic(v)
+	}
+}
+
+// giveUpIn is Release. If v is not nil, it is called by a panic with v, or by an error that was
+// thrown.
+func (c *comm) giveUpIn(v any) {
+	if c == nil || c.proc.dead.Load() || c.proc.stage.Load() >= stageEnded {
+		return
+	}
+	if cause := panicked(v); cause != nil {
+		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
+	}
+	if c.parent == nil || c.isClosed() {
+		return
+	}
+	c.leaveMessages()
+	c.alone.Store(true)
+	c.close()
+	c.proc.part(c)
+}
+
+// dropped is called when the program has no reference to the Comm of c any more. It is called again
+// after the next collection of garbage if an operation on c is pending.
+func dropped(c *comm) {
+	switch {
+	case c.isClosed():
+	case c.calls.Load() > 0 || c.isPending():
+		runtime.AddCleanup(new(garbage), dropped, c)
+	default:
+		c.proc.observer.Happened(observe.Event{Kind: observe.Drop, Comm: c.name})
+		c.giveUpIn(nil)
+		c.proc.partAll()
+	}
+}
+
+// garbage is what nobody refers to.
+type garbage struct{ _ *garbage }
 
 // isOfScope says whether err is the error of a running Try inside which c was made. That Try
 // returns err at all ranks, so none of them uses c any more.
@@ -101,8 +172,8 @@ func (c *comm) discard() {
 // out. Until then the communicator stays in its family, because errors of ancestors may concern it,
 // and their verdicts may have to tell another rank the decision of an agreement (H5).
 
-// release frees the error channel and the transport of c.
-func (c *comm) release() { _, _ = c.channel.Close(), c.t.Close() }
+// free frees the error channel and the transport of c.
+func (c *comm) free() { _, _ = c.channel.Close(), c.t.Close() }
 
 // forget forgets c, which this rank has closed, as soon as no operation on it is pending. carryOut
 // calls it.
@@ -119,11 +190,11 @@ func (c *comm) forgetIfIdle() (idle bool) {
 	case c.isPending():
 		return false
 	case !c.released.Load():
-		c.channel.Release()
+		c.channel.Release(c.alone.Load())
 	default:
 		gone := false
 		if c.proc.feed(func() { gone = c.ledger.Forgotten() }); gone {
-			c.release()
+			c.free()
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package mpicx
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -36,12 +37,16 @@ func (c *Comm) of() *comm {
 	return c.comm
 }
 
-// handle returns a Comm for the program, or nil for nil.
+// handle returns a Comm for the program, or nil for nil. If the program drops it, it is released.
 func (c *comm) handle() *Comm {
 	if c == nil {
 		return nil
 	}
-	return &Comm{c}
+	h := &Comm{c}
+	if c.parent != nil && !inBubble() {
+		runtime.AddCleanup(h, dropped, c)
+	}
+	return h
 }
 
 // comm is what a Comm stands for. It outlives the Comm, which is only the program's handle:
@@ -87,6 +92,11 @@ type comm struct {
 	ledger ledger.Comm
 	// released says that all ranks have closed the communicator.
 	released atomic.Bool
+
+	// alone says that this rank has given up c by itself, without a word of the others. calls counts
+	// the collective calls of this rank on c whose futures are pending, of those that begins begins.
+	alone atomic.Bool
+	calls atomic.Int32
 
 	// voting counts the agreements of an epoch, with the black channel. proc.mu protects it.
 	voting struct {

@@ -12,6 +12,7 @@ type scope struct {
 	context.Context // ends with the function, or by the first error that concerns the scope
 	cancel          context.CancelCauseFunc
 	comm            *comm
+	running         bool            // the function has been called and has not returned
 	handle          *Comm           // the program uses it as long as the function runs
 	outer           context.Context // the context of the call, or one that alive made from it
 	entry           *ledger.Scope   // comm.proc.mu protects it

@@ -312,7 +312,7 @@ func (k *coupling) unite(other couple.Letter) {
 		}
 	})
 	ch.Propose(ch.Reserve(0, errchan.CreateIntercomm), assent(true, nil), func(d *errchan.Decision, over error) {
-		ch.Release()
+		ch.Release(false)
 		done(k.united(ic, d, over))
 	})
 }

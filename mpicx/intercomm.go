@@ -107,6 +107,15 @@ func (ic *Intercomm) Revoke(ctx context.Context) error { return ic.Union().Revok
 // Close ends the use of the Intercomm, and of Union.
 func (ic *Intercomm) Close(ctx context.Context) error { return ic.Union().Close(ctx) }
 
+// Release is [Comm.Release] of Union.
+func (ic *Intercomm) Release() {
+	v := recover()
+	defer ic.Union().Release() // it sees the panic
+	if v != nil {
+		panic(v)
+	}
+}
+
 // agreedBits is the number of bits of a flag of Intercomm.Agree.
 const agreedBits = bits.UintSize / 2
 

@@ -3,6 +3,7 @@ package mpicx
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/errchan"
@@ -33,10 +34,23 @@ func (c *comm) failure(op string, err error) error {
 		c.toldMismatch.Store(m)
 		return c.mismatched(op, m)
 	}
+	if left, ok := errors.AsType[*transport.LeftError](err); ok && left.Released && op != "Close" {
+		return c.forsaken(op, left)
+	}
 	if dead, ok := errors.AsType[*transport.DeadError](err); ok && c.ulfm != nil { // the black channel survives no death
 		return c.needed(op, dead.Rank)
 	}
 	return mpiError(op, err)
+}
+
+// forsaken returns the error of an operation that needs a rank which has released c. Under
+// ErrorsPropagate it has all ranks told, and the program then gets the corruption instead.
+func (c *comm) forsaken(op string, e *transport.LeftError) error {
+	err := &MPIError{Op: op, Class: ClassComm, Text: strings.Replace(e.Error(), "the communicator", c.name, 1), err: e}
+	if c.propagates() {
+		c.raise(newFailure(err, 1), &ledger.Raised{Cause: err, Corrupt: true})
+	}
+	return err
 }
 
 // callFailure is like failure, for a collective operation whose future has the cell.
@@ -82,9 +96,11 @@ func begins[T any](c *comm, op string, m ledger.Mode) (f *future.Future[T], end 
 	f, p := future.New[T]()
 	waiting.Of(f).Keep(&keeper{comm: c, call: op, mode: m})
 	c.proc.calls.Add(1)
+	c.calls.Add(1)
 	return f, func(v T, err error) {
 		c.callFailed(op, err, waiting.Of(f))
 		p.Complete(v, err)
+		c.calls.Add(-1)
 		c.proc.callEnded()
 	}
 }

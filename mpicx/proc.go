@@ -46,6 +46,10 @@ type proc struct {
 	// forgets the communicator if none is left. Only carryOut uses it.
 	forgetting []func() (idle bool)
 
+	// parting are the communicators of part; parts says that there are some. mu protects parting.
+	parting []*comm
+	parts   atomic.Bool
+
 	// dead says that the process of the rank has died. Each goroutine of the rank then ends
 	// at its next operation. Only a test that aborts a dead rank resets dead.
 	dead atomic.Bool
@@ -270,6 +274,35 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
+// part notes that the rank has given up c. The peers that need it there are told as soon as it waits,
+// or a scope or its program has ended: then they have the error, if this is because of one.
+func (p *proc) part(c *comm) {
+	n := 0
+	p.mu.Lock()
+	p.parting = append(p.parting, c)
+	n = len(p.parting)
+	p.mu.Unlock()
+	if p.parts.Store(true); n >= mostParting {
+		p.partAll()
+	}
+}
+
+// mostParting is so small that a program that never waits keeps little.
+const mostParting = 64
+
+// partAll ends what peers wait for in vain on the communicators that the rank has given up.
+func (p *proc) partAll() {
+	if p.parts.Load() && p.parts.Swap(false) {
+		p.mu.Lock()
+		all := p.parting
+		p.parting = nil
+		p.mu.Unlock()
+		for _, c := range all {
+			c.t.Release()
+		}
+	}
+}
+
 // die ends this rank, whose process has died. From now on every operation on its communicators
 // ends the goroutine that calls it.
 func (p *proc) die() {
@@ -343,6 +376,10 @@ const (
 )
 
 var start = time.Now()
+
+// inBubble says whether the caller is in a bubble of package testing/synctest. What comes from
+// outside must not touch it: signals, and cleanups.
+func inBubble() bool { return time.Now().Before(start) }
 
 // Yield lets other goroutines run, unless that takes long.
 func (y *yielder) Yield() {

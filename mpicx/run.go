@@ -241,6 +241,7 @@ func (c *comm) runRank(ctx context.Context, fn func(context.Context, *Comm) erro
 // (H9). Until then it joins every round, as a rank does that waits (P2, D2).
 func (c *comm) settle(ctx context.Context) error {
 	p := c.proc
+	p.partAll()
 	p.leaks.End() // from now on only failures of collective calls count
 	p.stage.Store(stageReturned)
 	p.addWaiters(1) // it takes part in errors

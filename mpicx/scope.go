@@ -64,7 +64,14 @@ func Throw(err error) {
 }
 
 // run calls fn, and returns what fn returned or threw.
-func (s *scope) run(fn func(context.Context) error) (err error) {
+func (s *scope) run(fn func(context.Context) error) error {
+	s.running = true
+	err := s.catch(fn)
+	s.running = false
+	return err
+}
+
+func (s *scope) catch(fn func(context.Context) error) (err error) {
 	defer func() {
 		if p, ok := err.(*future.Panicked); ok {
 			panic(p) // it is of another goroutine, and continues here (C3)
@@ -76,6 +83,9 @@ func (s *scope) run(fn func(context.Context) error) (err error) {
 
 // close ends the scope and its context. It is called when the scope's function has returned.
 func (s *scope) close() {
+	if s.running {
+		s.comm.corruptInside(s)
+	}
 	s.comm.proc.feed(s.entry.Close)
 	var cause error
 	if s.entry.Ended() {
@@ -84,6 +94,18 @@ func (s *scope) close() {
 	s.end(cause)
 	if p := s.comm.proc; p.ledger.Waits() { // another goroutine, which may outlive the function
 		p.place.Nudge()
+	}
+	s.comm.proc.partAll()
+}
+
+// corruptInside corrupts the communicators that were made from c inside of s. A panic or
+// runtime.Goexit has ended the function of s, so nobody at this rank goes on with them.
+func (c *comm) corruptInside(s *scope) {
+	cause := fmt.Errorf("a panic or runtime.Goexit has left the Try on %s in which it was made", c.name)
+	for _, d := range c.family()[1:] {
+		if s.entry.Encloses(&d.ledger) && !d.hasRaised() {
+			d.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
+		}
 	}
 }
 
@@ -245,11 +267,9 @@ func (s *scope) orCorruption(err error) error {
 func (c *comm) unwinding(err *error) {
 	v := recover()
 	cause := *err
-	switch p, ok := v.(*future.Panicked); {
-	case ok: // peers do not need the stack
-		cause = fmt.Errorf("panic: %v", p.Value)
-	case v != nil:
-		cause = fmt.Errorf("panic: %v", v)
+	switch p := panicked(v); {
+	case p != nil:
+		cause = p
 	case cause == errUnwinding:
 		cause = c.proc.whyGoexit()
 	}
@@ -259,6 +279,20 @@ func (c *comm) unwinding(err *error) {
 	if v != nil {
 		panic(v)
 	}
+}
+
+// panicked returns the error that peers get for a panic with v: they do not need the stack. It
+// returns nil if v is nil, or is an error that was thrown.
+func panicked(v any) error {
+	switch p := v.(type) {
+	case nil, future.Thrown:
+		return nil
+	case *PanicError:
+		v = p.Value
+	case *future.Panicked:
+		v = p.Value
+	}
+	return fmt.Errorf("panic: %v", v)
 }
 
 // unwindAll corrupts c, because this rank's program has ended by err. If c is broken already, it
@@ -276,11 +310,9 @@ func (c *comm) unwindAll(f Failure, err error) (told bool) {
 
 // withoutStack returns the error that has ended a rank's program as its peers get it.
 func withoutStack(err error) error {
-	switch p := err.(type) {
-	case *PanicError:
-		return fmt.Errorf("panic: %v", p.Value)
-	case *future.Panicked:
-		return fmt.Errorf("panic: %v", p.Value)
+	switch err.(type) {
+	case *PanicError, *future.Panicked:
+		return panicked(err)
 	}
 	return err
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
@@ -65,8 +64,7 @@ type stopWatch struct {
 // watchStops begins to watch. The caller ends it by end.
 func (o *options) watchStops() *stopWatch {
 	w := &stopWatch{end: func() {}}
-	inBubble := time.Now().Before(start) // where no signal may be caught
-	if len(o.stopSignals) > 0 && !inBubble {
+	if len(o.stopSignals) > 0 && !inBubble() {
 		// mpicxrun ends a job on its second signal.
 		w.end = stop.Watch(o.stopSignals, machine.Processes() == 0, func(s os.Signal) {
 			w.mu.Lock()

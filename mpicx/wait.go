@@ -40,6 +40,7 @@ var _ waiting.Keeper = (*keeper)(nil)
 // which skips such contexts, comes before Done.
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
+	k.proc.partAll()
 	k.notInReduction("waits", "for an operation")
 	if k.proc.still.Load() {
 		k.proc.still.Store(false)

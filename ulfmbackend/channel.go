@@ -17,6 +17,7 @@ type Channel struct {
 	mu       sync.Mutex
 	asked    bool            // the transport will call Next until it returns nothing
 	closing  bool            // the program has closed the communicator; the machine is told once proposed is empty
+	alone    bool            // other ranks may not have closed it
 	proposed []proposed      // the agreements whose ends this rank has not been told
 	reserved [streams]uint64 // how many agreements of each stream are reserved in this epoch
 	machine  Machine
@@ -173,9 +174,9 @@ func (ch *Channel) refusal(id errchan.Agreement) error {
 }
 
 // Release says that this rank's program has closed the communicator.
-func (ch *Channel) Release() {
+func (ch *Channel) Release(alone bool) {
 	ch.do(func(*Machine) {
-		ch.closing = true
+		ch.closing, ch.alone = true, alone
 		ch.closeIfIdle()
 	})
 }
@@ -185,6 +186,9 @@ func (ch *Channel) Release() {
 // holds mu.
 func (ch *Channel) closeIfIdle() {
 	if ch.closing && len(ch.proposed) == 0 {
+		if ch.alone {
+			ch.machine.Leave()
+		}
 		ch.machine.Close()
 	}
 }

@@ -67,6 +67,9 @@ func (c *Comm) MadeInside(e *Error) bool {
 	return false
 }
 
+// Encloses says whether c was made while s was open.
+func (s *Scope) Encloses(c *Comm) bool { return s.number < c.number }
+
 // encloses says whether a Try inside s owns e. Then e is not the end of s.
 func (s *Scope) encloses(e *Error) bool {
 	for t := e.Comm.scopes; t != nil; t = t.next {

@@ -25,6 +25,7 @@ const (
 	Shrink  Kind = "shrink"  // decided, and the rank is rank As of the communicator Text
 	Replace Kind = "replace" // the same, for a Replace
 	Restore Kind = "restore" // the rank has gone back to the version Text of a checkpoint
+	Drop    Kind = "drop"    // the program has dropped its Comm of Comm without a Close or Release
 	Stop    Kind = "stop"    // the rank has learned that rank By has asked for a stop of Comm, as Text says
 	Mark    Kind = "mark"    // the program says Text
 )

@@ -224,7 +224,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		}
 	case ledger.Forget:
 		if m := ownerOf(o.Comm); m.ulfm != nil && !m.released {
-			m.ulfm.Release()
+			m.ulfm.Release(false)
 		} else {
 			m.forgotten()
 		}

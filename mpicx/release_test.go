@@ -1,0 +1,167 @@
+package mpicx_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/hook"
+	"github.com/mpicx/go-mpicx/mpicx"
+)
+
+// hasReleased says that err is a corruption that names the rank which has released a communicator.
+func hasReleased(err error, rank int) error {
+	if c, ok := errors.AsType[*mpicx.CommCorruptedError](err); !ok || !strings.Contains(c.Error(), fmt.Sprintf("rank %d has released world.", rank)) {
+		return fmt.Errorf("got %w, expected a corruption, because rank %d has released the communicator", err, rank)
+	}
+	return nil
+}
+
+// A rank that releases a communicator waits for nobody. Whatever another rank waits for there, it is
+// told who is missing.
+func TestReleaseTellsThoseThatWait(t *testing.T) {
+	for name, wait := range map[string]func(c *mpicx.Comm) future.Waiter{
+		"Barrier": func(c *mpicx.Comm) future.Waiter { return c.Barrier() },
+		"Recv":    func(c *mpicx.Comm) future.Waiter { return mpicx.Recv(c, []int{0}, 1, 0) },
+		"Probe":   func(c *mpicx.Comm) future.Waiter { return mpicx.Probe[int](c, 1, 0) },
+		"Ssend":   func(c *mpicx.Comm) future.Waiter { return mpicx.Ssend(c, []int{0}, 1, 0) },
+		"Split":   func(c *mpicx.Comm) future.Waiter { return c.Split(0, 0) },
+		"Gather":  func(c *mpicx.Comm) future.Waiter { return mpicx.GatherValue(c, 1, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				c := dup(ctx, world)
+				if world.Rank() == 1 {
+					c.Release()
+					return world.Barrier().Wait(ctx)
+				}
+				err := hasReleased(wait(c).Wait(ctx), 1)
+				c.Release()
+				return first(err, world.Barrier().Wait(ctx))
+			})
+		})
+	}
+}
+
+// What a rank has sent before it releases a communicator is received, and what it has begun to
+// receive is sent.
+func TestReleaseLosesNothing(t *testing.T) {
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		c, long := dup(ctx, world), make([]int, 100_000)
+		next, before := (c.Rank()+1)%3, (c.Rank()+2)%3
+		sent, received := mpicx.Send(c, long, next, 0), mpicx.Recv(c, make([]int, len(long)), before, 0)
+		sum := mpicx.AllreduceValue(c, 1, func(a, b int) int { return a + b })
+		c.Release()
+		return first(world.Barrier().Wait(ctx), sent.Wait(ctx), received.Wait(ctx), sum.Wait(ctx))
+	})
+}
+
+// An error that ends a scope in which Release is deferred is what all get, and nothing else.
+func TestReleaseInAScope(t *testing.T) {
+	runBothTimes(t, 10, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		for i := range 3 {
+			err := world.TryAll(ctx, func(ctx context.Context) error {
+				c := world.Dup().MustGet(ctx)
+				defer c.Release()
+				if world.Rank() == i {
+					return fmt.Errorf("rank %d fails", i)
+				}
+				return c.Barrier().Wait(ctx)
+			})
+			mpicx.Throw(messagesAre(err, fmt.Sprintf("rank %d fails", i)))
+		}
+		return nil
+	})
+}
+
+// A panic that passes a deferred Release or Close, or a Try in which a communicator was made,
+// corrupts that, and continues. So nobody waits for the rank there when it is recovered further up.
+func TestAPanicPassesACommunicator(t *testing.T) {
+	for name, step := range map[string]func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error{
+		"Release": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error {
+			c := world.Dup().MustGet(ctx)
+			defer c.Release()
+			return work(c)
+		},
+		"Close": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error {
+			c := world.Dup().MustGet(ctx)
+			defer c.Close(ctx)
+			return work(c)
+		},
+		"Try": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) (err error) {
+			if err := world.Try(ctx, func(ctx context.Context) error {
+				err = work(world.Dup().MustGet(ctx))
+				return nil
+			}); err != nil {
+				return err
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+				var caught any
+				err := func() error {
+					defer func() { caught = recover() }()
+					return step(ctx, world, func(c *mpicx.Comm) error {
+						if c.Rank() == 1 {
+							panic("a bug")
+						}
+						return c.Barrier().Wait(ctx)
+					})
+				}()
+				if world.Rank() == 1 {
+					require.Equal(t, "a bug", caught)
+				} else if !corrupted(err) || !strings.Contains(err.Error(), "rank 1: ") || !strings.Contains(err.Error(), "panic") {
+					return fmt.Errorf("got %w, expected a corruption by the panic of rank 1", err)
+				}
+				return world.Barrier().Wait(ctx)
+			})
+		})
+	}
+}
+
+// Close does not wait for a rank that has released the communicator, and reports no error of it.
+func TestCloseAndRelease(t *testing.T) {
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		c := dup(ctx, world)
+		if world.Rank() != 1 {
+			return first(c.Close(ctx), world.Barrier().Wait(ctx))
+		}
+		c.Release()
+		c.Release() // does nothing
+		var none *mpicx.Comm
+		none.Release()
+		world.Release()
+		return world.Barrier().Wait(ctx)
+	})
+}
+
+// Communicators that a program drops are freed, whatever each rank does at the same time, and no
+// rank waits for another.
+func TestDroppedCommunicatorsAreFreed(t *testing.T) {
+	oneProcess(t)
+	bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+		const ranks, dups = 4, 2000
+		require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+			for i := range dups {
+				c := world.Dup().MustGet(ctx)
+				mpicx.Throw(c.Barrier().Wait(ctx))
+				if i%(97+world.Rank()) == 0 {
+					runtime.GC()
+				}
+			}
+			for strings.Count(hook.Of(world).Progress(), "\n") > dups/20 { // cleanups run when they run
+				runtime.GC()
+				runtime.Gosched()
+			}
+			return world.Barrier().Wait(ctx)
+		}, mpicx.WithRanks(ranks), backend))
+	})
+}
