@@ -64,9 +64,8 @@ func (m *Machine) end() {
 // duplicate has a client to tell.
 func (m *Machine) endAll() {
 	m.flood(m.parent, bare(Closed, m.id, 0, false), false)
+	delete(m.duplicates, m.id)
 	if m.made {
 		m.tell(Output{Released: true})
-	} else {
-		delete(m.duplicates, m.id)
 	}
 }
