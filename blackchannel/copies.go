@@ -19,7 +19,6 @@ import "github.com/mpicx/go-mpicx/internal/errchan"
 type copies struct {
 	first      *Machine            // of the carrier
 	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet; nil: none
-	unmakable  bool                // this rank has released the carrier: it makes no duplicate any more
 
 	out errchan.Queue[Output] // of all these machines, in order
 }
@@ -27,11 +26,13 @@ type copies struct {
 // Next returns the next output of a machine, and whether there is one.
 func (c *copies) Next() (Output, bool) { return c.out.Pop() }
 
-// duplicate returns the machine of a duplicate, which may not be made.
+// duplicate returns the machine of a duplicate, which may not be made. When this rank has released
+// the carrier, it does not make it any more.
 func (c *copies) duplicate(id uint64) *Machine {
 	d := c.duplicates[id]
 	if d == nil {
 		d = c.newMachine(id, c.first.rank, c.first.size)
+		d.gone, d.released = c.first.released, c.first.released
 		if c.duplicates == nil {
 			c.duplicates = make(map[uint64]*Machine)
 		}

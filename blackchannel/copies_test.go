@@ -65,7 +65,7 @@ func (c *clan) clone() *clan {
 	d.machines, d.verdicts, d.rounds = clone(c.machines), clone(c.verdicts), clone(c.rounds)
 	d.fatal, d.closed, d.released = clone(c.fatal), clone(c.closed), clone(c.released)
 	for r, m := range c.machines[0] {
-		all := &copies{duplicates: make(map[uint64]*Machine), unmakable: m.unmakable}
+		all := &copies{duplicates: make(map[uint64]*Machine)}
 		own := func(m *Machine) *Machine {
 			n := *m
 			n.copies, n.reports, n.mine, n.held = all, slices.Clone(m.reports), slices.Clone(m.mine), slices.Clone(m.held)

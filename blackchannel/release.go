@@ -12,7 +12,6 @@ import (
 func (m *Machine) Release() {
 	m.released = true
 	if m == m.first {
-		m.unmakable = true
 		for _, d := range m.inOrder() {
 			if d.released = true; !d.made {
 				d.gone = true

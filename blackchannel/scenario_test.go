@@ -175,8 +175,8 @@ var verbs = map[string]verb{
 			}
 		}
 	},
-	// inject from=R to=R kind=notice|reports|verdict|closed round=N: a message that no machine sent. The
-	// data of reports is "forged".
+	// inject from=R to=R kind=notice|reports|verdict|closed round=N: a message that no machine sent.
+	// The data of reports is "forged".
 	"inject": func(s *script) {
 		e := s.edge()
 		msg := &blackchannel.Message{Comm: uint64(s.number("comm", 0))}
