@@ -20,7 +20,7 @@ type Channel struct {
 	// a client or comm is called.
 	mu     sync.Mutex
 	asked  bool // the transport will call Next until it returns nothing
-	closed bool // comm is closed
+	closed bool // comm is closed, or about to be
 }
 
 var _ errchan.Channel = (*Channel)(nil)
@@ -84,13 +84,12 @@ func (ch *Channel) Waiting() string {
 	return ch.machine.Waiting()
 }
 
-// Close ends the channel. A carrier's messages still come while a duplicate is open.
+// Close ends the channel. A carrier's duplicates have been closed before.
 func (ch *Channel) Close() error {
-	ch.do((*Machine).Close)
-	if ch != ch.carrier {
-		return ch.comm.Close()
-	}
-	return nil
+	ch.mu.Lock()
+	ch.asked, ch.closed = true, true // Next is not called after Close
+	ch.mu.Unlock()
+	return ch.comm.Close()
 }
 
 // Died does nothing: this backend does not survive deaths.
@@ -119,15 +118,11 @@ func (ch *Channel) do(feed func(*Machine)) {
 	c.mu.Lock()
 	feed(ch.machine)
 	poke := !c.asked && !c.machine.out.Empty()
-	over := !c.closed && c.machine.Over()
-	c.asked, c.closed = c.asked || poke || over, c.closed || over // Next is not called after Close
+	c.asked = c.asked || poke
 	// Poke may call Next at once, on this goroutine, and that takes mu.
 	c.mu.Unlock()
 	if poke {
 		c.comm.Poke()
-	}
-	if over {
-		_ = c.comm.Close()
 	}
 }
 

@@ -19,9 +19,6 @@ import "github.com/mpicx/go-mpicx/internal/errchan"
 type copies struct {
 	first      *Machine            // of the carrier
 	duplicates map[uint64]*Machine // by id; also those that this rank has not made yet; nil: none
-	inUse      int                 // number of duplicates that this rank has made and not closed
-	closed     bool                // this rank has closed the carrier
-	unmakable  bool                // this rank has released the carrier: it makes no duplicate any more
 
 	out errchan.Queue[Output] // of all these machines, in order
 }
@@ -29,14 +26,13 @@ type copies struct {
 // Next returns the next output of a machine, and whether there is one.
 func (c *copies) Next() (Output, bool) { return c.out.Pop() }
 
-// Over says whether the first communicator and all its duplicates are closed.
-func (c *copies) Over() bool { return c.closed && c.inUse == 0 }
-
-// duplicate returns the machine of a duplicate, which may not be made.
+// duplicate returns the machine of a duplicate, which may not be made. When this rank has released
+// the carrier, it does not make it any more.
 func (c *copies) duplicate(id uint64) *Machine {
 	d := c.duplicates[id]
 	if d == nil {
 		d = c.newMachine(id, c.first.rank, c.first.size)
+		d.gone, d.released = c.first.released, c.first.released
 		if c.duplicates == nil {
 			c.duplicates = make(map[uint64]*Machine)
 		}
@@ -61,10 +57,7 @@ func (c *copies) addressee(msg *Message) *Machine {
 // Dup returns this rank's machine of a duplicate of m's communicator. The id is the same at all
 // ranks, and unique among the duplicates of the first communicator and theirs. The client is told
 // nothing before Listen.
-func (m *Machine) Dup(id uint64) *Machine {
-	m.inUse++
-	return m.duplicate(id)
-}
+func (m *Machine) Dup(id uint64) *Machine { return m.duplicate(id) }
 
 // Listen says that there is a client.
 func (m *Machine) Listen() {
@@ -73,15 +66,4 @@ func (m *Machine) Listen() {
 		m.out.Push(o)
 	}
 	m.held = nil
-}
-
-// Close follows the output Released. The first machine still carries messages while a duplicate is
-// open.
-func (m *Machine) Close() {
-	if m == m.first {
-		m.closed = true
-		return
-	}
-	m.inUse--
-	delete(m.duplicates, m.id)
 }

@@ -65,7 +65,7 @@ func (c *clan) clone() *clan {
 	d.machines, d.verdicts, d.rounds = clone(c.machines), clone(c.verdicts), clone(c.rounds)
 	d.fatal, d.closed, d.released = clone(c.fatal), clone(c.closed), clone(c.released)
 	for r, m := range c.machines[0] {
-		all := &copies{duplicates: make(map[uint64]*Machine), inUse: m.inUse, closed: m.closed, unmakable: m.unmakable}
+		all := &copies{duplicates: make(map[uint64]*Machine)}
 		own := func(m *Machine) *Machine {
 			n := *m
 			n.copies, n.reports, n.mine, n.held = all, slices.Clone(m.reports), slices.Clone(m.mine), slices.Clone(m.held)
@@ -126,7 +126,6 @@ func (c *clan) carry(r int) error {
 				return fmt.Errorf("H6: rank %d is told that all have closed communicator %d, closed %t, told %t, open %t", r, comm, c.closed[comm], c.released[comm], o.Of.open)
 			}
 			c.released[comm][r] = true
-			o.Of.Close()
 		default:
 			c.fatal[comm][r] = false
 			c.verdicts[comm][r] += fmt.Sprintf("%d%t:%s;", o.Resolved.Round, o.Resolved.Corrupt, names(o.Resolved.Reports))
@@ -256,8 +255,8 @@ func (c *clan) ended(raises []planned, on []int) error {
 			case m == nil: // it has left before
 			case m.open || c.verdicts[comm][r] != all:
 				return fmt.Errorf("P2: rank %d has verdicts %q, open %t, another has %q", r, c.verdicts[comm][r], m.open, all)
-			case c.closes && (!c.released[comm][r] || !m.Over() || len(m.duplicates) > 0):
-				return fmt.Errorf("H6: rank %d keeps communicator %d, told %t, %d in use, %d known", r, comm, c.released[comm][r], m.inUse, len(m.duplicates))
+			case c.closes && (!c.released[comm][r] || len(m.duplicates) > 0):
+				return fmt.Errorf("H6: rank %d keeps communicator %d, told %t, %d duplicates", r, comm, c.released[comm][r], len(m.duplicates))
 			}
 		}
 		corrupt := strings.Contains(all, "true")
@@ -376,13 +375,15 @@ func TestP8EveryOrder(t *testing.T) {
 		}
 	}
 	for r := range 4 {
-		programs = append(programs, program{4, 2, []planned{{r, "a", false}}, []int{1}, !few})
+		programs = append(programs, program{4, 2, []planned{{r, "a", false}}, []int{1}, r == 3 && !few})
 		for s := range 4 {
 			if few && r+2*s != 5 {
 				continue
 			}
-			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}, false},
-				program{3, 2, []planned{{r % 3, "a", s == 1}, {s % 3, "b", s == 2}}, []int{s % 2, 1}, true})
+			programs = append(programs, program{4, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{1, 1}, false})
+			if r < 3 && s < 3 {
+				programs = append(programs, program{3, 2, []planned{{r, "a", s == 1}, {s, "b", s == 2}}, []int{s % 2, 1}, true})
+			}
 		}
 	}
 	explore(t, programs)

@@ -15,7 +15,7 @@ func FuzzDecode(f *testing.F) {
 	for _, msg := range []*Message{
 		{Kind: Notice}, {Kind: Notice, Round: 1 << 63, Corrupt: true},
 		{Kind: Notice, Comm: 1 << 63, Corrupt: true},
-		{Kind: Reports, Round: 300}, {Kind: Reports, Round: 2, Reports: reports},
+		{Kind: Stop, Request: []byte("s")}, {Kind: Closed, Comm: 7}, {Kind: Reports, Round: 300}, {Kind: Reports, Round: 2, Reports: reports},
 		{Kind: Verdict, Round: 5, Verdict: &errchan.Verdict{Round: 5, Corrupt: true, Reports: reports}},
 	} {
 		f.Add(Encode(msg))

@@ -90,23 +90,22 @@ type Machine struct {
 	parent     int // of the root: itself, which sends it nothing
 	children   int // number of children
 
-	round  uint64 // the number of the open round, or of the next
-	open   bool   // a rank has raised an error
-	fatal  bool   // a rank has unwound; implies open
-	joined bool   // this rank has joined the round; implies open
-	sent   bool   // reports have been sent to the parent: the whole subtree has joined
-	gone   bool   // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
-	final  bool   // the last verdict was a corruption: no round follows
-	made   bool   // this rank has made the communicator
-	asked  bool   // this rank has had a request to stop
-	heard  uint32 // bit k: child k's reports have come
+	round   uint64           // the number of the open round, or of the next
+	open    bool             // a rank has raised an error
+	fatal   bool             // a rank has unwound; implies open
+	joined  bool             // this rank has joined the round; implies open
+	sent    bool             // reports have been sent to the parent: the whole subtree has joined
+	gone    bool             // this rank has unwound, or never makes the duplicate: the machine joins every round by itself
+	final   bool             // the last verdict was a corruption: no round follows
+	made    bool             // this rank has made the communicator
+	asked   bool             // this rank has had a request to stop
+	heard   uint32           // bit k: child k's reports have come
+	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
+	mine    []errchan.Report // reports raised here that no verdict has, oldest first
 
 	released bool   // this rank has released the communicator: see Release
 	below    uint32 // bit k: all ranks of child k's subtree have
 	ended    bool   // so have all of this rank's subtree, and the parent was told
-
-	reports []errchan.Report // reports to send to the parent; at the root, for the verdict
-	mine    []errchan.Report // reports raised here that no verdict has, oldest first
 
 	*copies
 	id      uint64   // of a duplicate; 0: it is none
@@ -123,7 +122,7 @@ func NewMachine(rank, size int) *Machine {
 }
 
 func (c *copies) newMachine(id uint64, rank, size int) *Machine {
-	return &Machine{copies: c, id: id, rank: rank, size: size, gone: c.unmakable, released: c.unmakable,
+	return &Machine{copies: c, id: id, rank: rank, size: size,
 		parent: binomial.Parent(rank), children: binomial.Children(rank, size)}
 }
 

@@ -24,7 +24,6 @@ type network struct {
 	busy     []edge // those with messages, in a fixed order of arrival
 	attends  []bool // joins as soon as it can
 	crashed  []bool
-	over     []bool
 
 	depth    []int // longest chain of messages that led to this rank's state
 	sent     []int // messages of each rank
@@ -43,7 +42,7 @@ type packet struct {
 
 func newNetwork(n int) *network {
 	net := &network{
-		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n), over: make([]bool, n),
+		queues: make(map[edge][]packet), attends: make([]bool, n), crashed: make([]bool, n),
 		depth: make([]int, n), sent: make([]int, n), carried: make([]int, n),
 		verdicts: make([][]*errchan.Verdict, n), noticed: make([][]errchan.Noticed, n),
 	}
@@ -82,6 +81,8 @@ func (net *network) carry(r int) {
 			case o.Noticed != nil:
 				net.noticed[r] = append(net.noticed[r], *o.Noticed)
 				net.tracef("%d: noticed round %d from %d%s\n", r, o.Noticed.Round, o.Noticed.By, corruptText(o.Noticed.Corrupt))
+			case o.Released:
+				net.tracef("%d: released\n", r)
 			case o.Asked != nil:
 				net.tracef("%d: asked to stop: %s\n", r, o.Asked)
 			default:
@@ -89,10 +90,6 @@ func (net *network) carry(r int) {
 				net.tracef("%d: resolved %v\n", r, verdictText(o.Resolved))
 			}
 			again = true
-		}
-		if first.Over() && !net.over[r] {
-			net.over[r] = true
-			net.tracef("%d: over\n", r)
 		}
 		if net.attends[r] {
 			net.machines[r].Join()
@@ -169,6 +166,8 @@ func corruptText(c bool) string {
 // messageText is a message for people.
 func messageText(m *blackchannel.Message) string {
 	switch m.Kind {
+	case blackchannel.Closed:
+		return "closed"
 	case blackchannel.Notice:
 		return fmt.Sprintf("notice %d%s", m.Round, corruptText(m.Corrupt))
 	case blackchannel.Stop:

@@ -12,7 +12,6 @@ import (
 func (m *Machine) Release() {
 	m.released = true
 	if m == m.first {
-		m.unmakable = true
 		for _, d := range m.inOrder() {
 			if d.released = true; !d.made {
 				d.gone = true
@@ -64,9 +63,8 @@ func (m *Machine) end() {
 // duplicate has a client to tell.
 func (m *Machine) endAll() {
 	m.flood(m.parent, bare(Closed, m.id, 0, false), false)
+	delete(m.duplicates, m.id)
 	if m.made {
 		m.tell(Output{Released: true})
-	} else {
-		delete(m.duplicates, m.id)
 	}
 }

@@ -106,10 +106,10 @@ var verbs = map[string]verb{
 			s.carry(r)
 		}
 	},
-	// close rank=R: ranks give back their sides, which all have closed.
+	// close rank=R: ranks close the communicator, or their programs end.
 	"close": func(s *script) {
 		for _, r := range s.ranks() {
-			s.machines[r].Close()
+			s.machines[r].Release()
 			s.carry(r)
 		}
 	},
@@ -175,8 +175,8 @@ var verbs = map[string]verb{
 			}
 		}
 	},
-	// inject from=R to=R kind=notice|reports|verdict round=N: a message that no machine sent. The
-	// data of reports is "forged".
+	// inject from=R to=R kind=notice|reports|verdict|closed round=N: a message that no machine sent.
+	// The data of reports is "forged".
 	"inject": func(s *script) {
 		e := s.edge()
 		msg := &blackchannel.Message{Comm: uint64(s.number("comm", 0))}
@@ -185,6 +185,8 @@ var verbs = map[string]verb{
 		switch kind := s.word("kind"); kind {
 		case "notice":
 			msg.Kind = blackchannel.Notice
+		case "closed":
+			msg.Kind = blackchannel.Closed
 		case "reports":
 			msg.Kind, msg.Reports = blackchannel.Reports, reports
 		case "verdict":

@@ -234,6 +234,16 @@ func TestClosedIsForgotten(t *testing.T) {
 			mpicx.Throw(isA[*mpicx.CommCorruptedError](c.Barrier().Wait(ctx))) // all have the verdict
 			return c.Close(ctx)
 		},
+		"in a Try that fails": func(ctx context.Context, world *mpicx.Comm) error {
+			return messagesAre(world.TryAll(ctx, func(ctx context.Context) error {
+				d, s := dup(ctx, world), world.Split(world.Rank()%2, 0).MustGet(ctx)
+				_ = world.Barrier().Wait(ctx) // all have made them
+				if world.Rank() == 0 {
+					_ = world.Signal(ctx, errors.New("some"))
+				}
+				return errors.Join(d.Close(ctx), s.Close(ctx))
+			}), "some")
+		},
 	}
 	for backend, n := range product([]string{"blackchannel", "ulfm"}, []int{1, 2, 3, 4, 5}) {
 		for name, program := range programs {

@@ -32,7 +32,7 @@ func TestReleaseTellsThoseThatWait(t *testing.T) {
 		"Probe":   func(c *mpicx.Comm) future.Waiter { return mpicx.Probe[int](c, 1, 0) },
 		"Ssend":   func(c *mpicx.Comm) future.Waiter { return mpicx.Ssend(c, []int{0}, 1, 0) },
 		"Split":   func(c *mpicx.Comm) future.Waiter { return c.Split(0, 0) },
-		"Gather":  func(c *mpicx.Comm) future.Waiter { return mpicx.GatherValue(c, 1, 0) },
+		"Gather":  func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {

@@ -46,8 +46,8 @@ type ULFM interface {
 	Abandon(cause error)
 	// Finish ends this rank's proposals, now and later, with cause: no rank takes part any more.
 	Finish(cause error)
-	// Propose makes this rank's proposal. It refuses after Release. The function gets the decision, or the error
-	// if Advance came before, on any goroutine. It must not block.
+	// Propose makes this rank's proposal. The function gets the decision, or the error
+	// if Advance or Release came before, on any goroutine. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))
 	// Freeze stops decisions here until Advance allows them. It returns the agreements
 	// of recent epochs that may have ended here and not elsewhere. It may be called

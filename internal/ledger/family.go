@@ -166,8 +166,8 @@ func (c *Comm) worldRank(rank int) int {
 	return c.ranks[rank]
 }
 
-// Close ends the use of c at this rank. The error channel stays open, and joins rounds of peers that
-// have not closed c yet.
+// Close ends the use of c at this rank. The error channel stays open, and joins rounds of peers
+// that have not closed c yet.
 func (c *Comm) Close() {
 	c.closed = true
 	if c.child == nil {

@@ -84,4 +84,5 @@ type joiner struct {
 
 func (c *joiner) Noticed(round uint64, _ int, _ bool) { c.Join(round, nil) }
 func (c *joiner) Asked([]byte)                        {}
+func (c *joiner) Released()                           {}
 func (c *joiner) Resolved(v *errchan.Verdict)         { c.reports, c.told = len(v.Reports), c.now() }

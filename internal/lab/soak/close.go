@@ -13,7 +13,7 @@ func (r *run) close() {
 	for _, p := range r.processes {
 		p.sends = 0 // no more deaths
 		for _, m := range p.sides {
-			if m.ulfm != nil && !p.left && !p.dead() {
+			if !p.left && !p.dead() {
 				p.after(r.span+r.think, m.close)
 			}
 		}
@@ -24,10 +24,10 @@ func (r *run) close() {
 func (m *member) close() {
 	m.note("closes")
 	m.data.Cancel(&m.recv)
-	if m.rng.IntN(8) == 0 {
+	if m.ulfm != nil && m.rng.IntN(8) == 0 {
 		m.revoke()
 	}
-	m.feed(func() { m.Comm.Close() })
+	m.feed(m.Comm.Close)
 }
 
 // Released closes the member's sides.
@@ -46,14 +46,14 @@ func (m *member) Released() {
 
 func (m *member) forgotten() {
 	gone := false
-	if m.feed(func() { gone = m.Comm.Forgotten() }); gone && m.ulfm != nil {
+	if m.feed(func() { gone = m.Comm.Forgotten() }); gone {
 		_, _ = m.ch.Close(), m.data.Close()
 	}
 }
 
 // forget holds if a team that all ranks have closed is forgotten by all. The world is kept.
 func (t *team) forget() error {
-	if t.parent == nil || !t.ulfm || !t.allClose() {
+	if t.parent == nil || !t.allClose() {
 		return nil
 	}
 	living, _ := t.survivors()

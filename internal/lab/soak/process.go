@@ -223,8 +223,8 @@ func (p *process) carryOut(o *ledger.Output) {
 			p.goOn(oneOf(p.soak.rng, 0, 0, p.soak.think), func() {})
 		}
 	case ledger.Forget:
-		if m := ownerOf(o.Comm); m.ulfm != nil && !m.released {
-			m.ulfm.Release(false)
+		if m := ownerOf(o.Comm); !m.released {
+			m.ch.Release(false)
 		} else {
 			m.forgotten()
 		}

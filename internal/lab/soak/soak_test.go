@@ -52,6 +52,7 @@ func TestChecksNotice(t *testing.T) {
 		{false, byte(blackchannel.Notice), "P1"},
 		{false, byte(blackchannel.Reports), "P1"},
 		{false, byte(blackchannel.Verdict), "P1"},
+		{false, byte(blackchannel.Closed), "H6"},
 	} {
 		t.Run(fmt.Sprintf("ulfm %t, kind %d", test.ulfm, test.kind), func(t *testing.T) {
 			for seed := uint64(1); seed < 1000; seed++ {
