@@ -110,7 +110,7 @@ func (c *comm) giveUpIn(v any) {
 	c.leaveMessages()
 	c.alone.Store(true)
 	c.close()
-	c.proc.part(c)
+	c.proc.part(c.t)
 }
 
 // dropped is called when the program has no reference to the Comm of c any more. It is called again

@@ -193,6 +193,7 @@ func (c *comm) whoReturned(gone []int) (dead, returned []int) {
 // of err.
 func (c *comm) met(err *ProcFailedError) error {
 	_, err.returned = c.whoReturned(err.Ranks)
+	err.derived = c.parent != nil
 	if c.propagates() {
 		c.raiseDeath()
 	}

@@ -67,6 +67,7 @@ func (e *CommCorruptedError) Error() string {
 		return slices.ContainsFunc(e.Failures, func(f Failure) bool { return f.Rank == r })
 	})
 	var returned []int
+	derived := e.of != nil && e.of.Comm.Parent() != nil
 	if e.of != nil { // else a program has made the error
 		dead, returned = e.of.Comm.Owner.(member).whoReturned(dead)
 	}
@@ -74,7 +75,7 @@ func (e *CommCorruptedError) Error() string {
 		s += fmt.Sprintf("; dead: %v", dead)
 	}
 	if len(returned) > 0 {
-		s += "; " + haveReturned(returned)
+		s += "; " + haveReturned(returned, derived)
 	}
 	if len(e.Failures)+len(e.Dead) == 0 && e.causes != nil {
 		s += fmt.Sprintf(": %v", e.causes)
@@ -308,6 +309,7 @@ type ProcFailedError struct {
 	Flag  int   // of Agree: the value that was agreed on nevertheless
 
 	returned []int // those of Ranks whose programs are known to have returned
+	derived  bool  // or that may have released the communicator, which is not the world
 }
 
 func (e *ProcFailedError) Error() string {
@@ -317,17 +319,22 @@ func (e *ProcFailedError) Error() string {
 		parts = append(parts, fmt.Sprintf("processes of ranks %v have died", dead))
 	}
 	if len(e.returned) > 0 {
-		parts = append(parts, haveReturned(e.returned))
+		parts = append(parts, haveReturned(e.returned, e.derived))
 	}
 	return "mpicx: " + strings.Join(parts, "; ")
 }
 
-// haveReturned returns "rank 3 has returned" or "ranks 0-2, 5 have returned".
-func haveReturned(ranks []int) string {
+// haveReturned returns "rank 3 has returned" or "ranks 0-2, 5 have returned". On a derived
+// communicator they may have released that instead.
+func haveReturned(ranks []int, derived bool) string {
+	has, what := " have", " returned"
 	if len(ranks) == 1 {
-		return diagnosis.Name(ranks) + " has returned"
+		has = " has"
 	}
-	return diagnosis.Name(ranks) + " have returned"
+	if derived {
+		what = " returned, or released the communicator"
+	}
+	return diagnosis.Name(ranks) + has + what
 }
 
 // A SpareError says that there were too few spares for Replace, or too few fresh ranks left to

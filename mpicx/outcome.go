@@ -68,7 +68,7 @@ func (c *comm) callFailed(op string, err error, cell *waiting.Cell) {
 	}
 	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: hasType[*transport.LeftError](err) || hasType[*transport.MismatchError](err)}
 	if gone := c.missingIn(err); len(gone) > 0 {
-		f.Err, f.Unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone), err: err}, true
+		f.Err, f.Unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone, c.parent != nil), err: err}, true
 	}
 	if f.Unmet || !isOthers(err) {
 		c.proc.leaks.Failing(f)

@@ -47,7 +47,7 @@ type proc struct {
 	forgetting []func() (idle bool)
 
 	// parting are the communicators of part; parts says that there are some. mu protects parting.
-	parting []*comm
+	parting []transport.Comm
 	parts   atomic.Bool
 
 	// dead says that the process of the rank has died. Each goroutine of the rank then ends
@@ -274,12 +274,12 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// part notes that the rank has given up c. The peers that need it there are told as soon as it waits,
+// part notes that the rank has given up a communicator. The peers that need it there are told as soon as it waits,
 // or a scope or its program has ended: then they have the error, if this is because of one.
-func (p *proc) part(c *comm) {
+func (p *proc) part(t transport.Comm) {
 	n := 0
 	p.mu.Lock()
-	p.parting = append(p.parting, c)
+	p.parting = append(p.parting, t)
 	n = len(p.parting)
 	p.mu.Unlock()
 	if p.parts.Store(true); n >= mostParting {
@@ -297,8 +297,8 @@ func (p *proc) partAll() {
 		all := p.parting
 		p.parting = nil
 		p.mu.Unlock()
-		for _, c := range all {
-			c.t.Release()
+		for _, t := range all {
+			t.Release()
 		}
 	}
 }

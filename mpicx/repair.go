@@ -48,7 +48,7 @@ func agreedOn(r *repairing[int], d *errchan.Decision) {
 		}
 	default:
 		_, returned := c.whoReturned(d.Unacked)
-		r.fail(&ProcFailedError{slices.Clone(d.Unacked), d.Flag, returned})
+		r.fail(&ProcFailedError{slices.Clone(d.Unacked), d.Flag, returned, c.parent != nil})
 	}
 }
 

@@ -143,7 +143,8 @@ type Comm interface {
 	// Acknowledger and says so, the request ends with a *DeadError.
 	Leave(dies bool)
 	// HasReturned says whether the program of a member is known to have ended, by a Leave that was
-	// not to die. The member may have died since, because others needed it.
+	// not to die, or the member to have released the communicator. It may have died since, because
+	// others needed it.
 	HasReturned(rank int) bool
 	// Look is called after this rank's program has begun to wait. It handles requests that need
 	// ranks whose programs have ended, or any other rank when all others have died, and has the

@@ -328,7 +328,10 @@ func end(list *transport.Request, err error) {
 func (s *Comm) Die()            { s.process.die() }
 func (s *Comm) Leave(dies bool) { s.process.leave(s.comm.mortal, dies) }
 
-func (s *Comm) HasReturned(rank int) bool { return s.comm.sides[rank].process.left.Load() }
+func (s *Comm) HasReturned(rank int) bool {
+	q := &s.comm.sides[rank]
+	return q.process.left.Load() || q.released.Load()
+}
 
 // awaits counts a request that waits for s's rank. It returns false if the rank's process has left:
 // the caller then calls expireIfNeeded when it holds no lock.
