@@ -18,8 +18,8 @@ func (e *DeadError) Error() string {
 }
 
 // LeftError is the error of a request that needs a rank whose program has ended or, if Released is
-// set, has released the communicator. Rank is AnySource if all others have done so or have died, and
-// Released then says that one of them at least has released the communicator.
+// set, which has released the communicator. Rank is AnySource if each of the others has done one of
+// these or has died, and Released then says that one of them at least has released it.
 type LeftError struct {
 	Rank     int
 	Released bool

@@ -113,13 +113,13 @@ type Comm interface {
 	Revoke(cause error)
 
 	// Release says that this rank's program begins no more operations on the communicator. Pending
-	// ones continue, with all steps of its collective calls. On this communicator the rank is then,
-	// for the others, like one whose program has ended: requests that need it end with a *LeftError,
-	// whose Released is set, when its messages have arrived. These are requests that name the rank
-	// and for which it has no message or receive, those of collective calls that it has not made,
-	// and those from AnySource that Leave describes. The rank does not die because of it. Where ranks
-	// learn of it by messages, a request that the program does not wait for may stay pending, and
-	// one that it has waited for may wait as long again, up to a minute. A second call does nothing.
+	// ones continue, with all steps of its collective calls. On this communicator the rank is then
+	// like one whose program has ended: requests of others that need it end with a *LeftError whose
+	// Released is set, when its messages have arrived. These are requests that name the rank and
+	// for which it has no message or receive, those of collective calls that it has not made, and
+	// those from AnySource that Leave describes. The rank does not die because of it. A request may
+	// stay pending until the program has waited for it for a while and, where ranks learn of this
+	// by messages, for as long again, up to a minute more. A second call does nothing.
 	Release()
 
 	// Die ends this process for the others, on all communicators, as if it had been killed. Its

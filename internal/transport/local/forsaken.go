@@ -138,7 +138,7 @@ func (s *Comm) lastHope() *process {
 func (s *Comm) forsaken(r *transport.Request) bool {
 	if r.Peer >= 0 {
 		q := &s.comm.sides[r.Peer]
-		return r.Peer != s.rank && q.isGone() && q.isAbsent(r.Epoch) && !q.goesOn(r) &&
+		return r.Peer != s.rank && q.isGone() && q.isAbsent(r.Epoch) && !q.continues(r) &&
 			(transport.IsCollective(r.Tag) || r.IsAwaited())
 	}
 	return s.isVain(r) && (!s.comm.mortal || s.hasGone(transport.AnySource))
@@ -164,9 +164,9 @@ func (s *Comm) isAbsent(e transport.Epoch) bool {
 // isGone says whether requests that need the side's rank end with a LeftError.
 func (s *Comm) isGone() bool { return s.gone.Load() || !s.comm.mortal && s.process.silent.Load() }
 
-// goesOn says whether r belongs to a collective call that the side's rank has made, and in which it
-// may still have steps to do.
-func (s *Comm) goesOn(r *transport.Request) bool {
+// continues says whether r belongs to a collective call that the side's rank has made, and in which
+// it may still have steps to do.
+func (s *Comm) continues(r *transport.Request) bool {
 	e, made := s.called()
 	return !s.process.silent.Load() && transport.IsCollective(r.Tag) && r.Epoch == e && transport.CollectiveNumber(r.Tag) <= made
 }

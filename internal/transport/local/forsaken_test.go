@@ -191,13 +191,17 @@ func TestReleasedAndReturned(t *testing.T) {
 			dups[1].Release()
 		}
 		named, call, anybody := recv(dups[0], 1, nil), meet(dups[0], transport.Together, 0, 0), recv(dups[0], transport.AnySource, nil)
-		await(dups[0], anybody)
+		waits := recv(dups[0], 1, nil)
+		await(dups[0], anybody, waits)
 		dups[1].Release()
+		require.Equal(t, []int{1, 1}, []int{call.ends, waits.ends}, "no Look is needed")
+		step := start(dups[0], dups[0].Irecv, transport.Request{Peer: 1, Tag: -7})
+		require.Equal(t, 1, step.ends)
 		ranks[1].Leave(false)
 		require.Zero(t, named.ends, "the program does not wait")
 		sent := send(dups[0], 1, nil, transport.Synchronous)
 		await(dups[0], named, sent)
-		for _, r := range []*request{named, call, sent} {
+		for _, r := range []*request{named, call, step, waits, sent} {
 			require.Equal(t, &transport.LeftError{Rank: 1, Released: true}, r.Err)
 		}
 		require.False(t, ranks[1].process.dead.Load())

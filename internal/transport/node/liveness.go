@@ -215,7 +215,7 @@ func (c *comm) needsRank(r *transport.Request, peer int) {
 	if peer < 0 || peer == c.rank || !c.liveness.left[c.process(peer)].Load() {
 		return
 	}
-	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag, signature: r.Signature}
+	h := header{kind: need, to: c.context, id: uint64(c.liveness.family), epoch: r.Epoch, tag: r.Tag, signature: r.Signature, length: int(c.e.lastID)}
 	// The peer compares the older of two equal calls, in which the ranks may differ already: see
 	// Before.
 	if number, ok := c.WaitsIn(r, c.rank); ok {
@@ -336,11 +336,11 @@ func (e *engine) takeLiveness(source int, h header) error {
 		case c != nil && h.epoch.Stale(c.Epoch()): // the request will end with its epoch
 		case c != nil && c.differs(c.rankIn(source), &h):
 		case c != nil && c.isGone(source, &h):
-		case l == nil || !l.left[e.rank].Load(): // its program goes on
+		case l == nil || !l.left[e.rank].Load(): // its program continues
 		case e.mortal:
 			e.expire(l)
 		default:
-			e.sendPacket(source, &header{kind: gone, to: h.to, epoch: h.epoch}, nil)
+			e.sendPacket(source, &header{kind: gone, to: h.to, epoch: h.epoch, length: h.length}, nil)
 		}
 	case gone:
 		if c != nil {
@@ -351,8 +351,7 @@ func (e *engine) takeLiveness(source int, h header) error {
 }
 
 // isGone says whether this rank has released the communicator and is needed in vain, by a process
-// that has sent a need or a reminder. If so, it says so to that process. Calls that it has made go
-// on.
+// that has sent a need or a reminder. If so, it answers. Calls that it has made continue.
 func (c *comm) isGone(process int, h *header) bool {
 	made := 0
 	if h.epoch == c.Epoch() {
@@ -361,19 +360,23 @@ func (c *comm) isGone(process int, h *header) bool {
 	if !c.released || h.epoch.Stale(c.Epoch()) || transport.IsCollective(h.tag) && transport.CollectiveNumber(h.tag) <= made {
 		return false
 	}
-	c.e.sendPacket(process, &header{kind: gone, to: h.to, epoch: h.epoch, tag: transport.CollectiveTag(made)}, nil)
+	c.e.sendPacket(process, &header{kind: gone, to: h.to, epoch: h.epoch, tag: transport.CollectiveTag(made), length: h.length}, nil)
 	return true
 }
 
 // endForsaken ends the requests of an epoch that need a member which has left or released the
-// communicator, but not those of calls that it has made before. Requests that wait for any source
-// end too if no other member can send to them.
+// communicator, but not those of calls that it has made before, nor sends that were begun after it
+// was asked: a receive may take them. Requests that wait for any source end too if no other member
+// can send to them.
 func (c *comm) endForsaken(rank int, h *header) {
 	released := h.tag != 0
 	all := !released && c.lastHope() >= 0
 	forsaken := func(r *transport.Request) bool {
 		made := released && transport.IsCollective(r.Tag) && transport.CollectiveNumber(r.Tag) <= transport.CollectiveNumber(h.tag)
-		return r.Epoch == h.epoch && (r.WaitsFor(rank) && !made || all && r.Peer == transport.AnySource && r.IsAwaited())
+		if t, sends := r.Where.(*transfer); r.Epoch != h.epoch || sends && t.id > uint64(h.length) {
+			return false
+		}
+		return r.WaitsFor(rank) && !made || all && r.Peer == transport.AnySource && r.IsAwaited()
 	}
 	for r := range match.List(c.TakeIf(forsaken)) {
 		left := r.Peer

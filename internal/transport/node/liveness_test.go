@@ -315,7 +315,7 @@ func TestNeedOfWhatHasReleased(t *testing.T) {
 		{"for the next call", reminder, next, (*comm).Release, true},
 		{"for another epoch", reminder, header{tag: transport.CollectiveTag(1), signature: bcast, epoch: transport.Epoch(0).Next(0)}, (*comm).Release, true},
 		{"which has not", reminder, next, func(*comm) {}, false},
-		{"for one of a family that goes on", need, header{tag: 3, id: uint64(world)}, func(*comm) {}, false},
+		{"in a program that continues", need, header{tag: 3, id: uint64(world)}, func(*comm) {}, false},
 		{"which has left instead", need, header{tag: 3}, func(c *comm) { c.Leave(false) }, false},
 		{"and left", need, header{tag: 3, id: uint64(world)}, func(c *comm) { c.Release(); c.Leave(false) }, true},
 	} {
@@ -335,5 +335,21 @@ func TestNeedOfWhatHasReleased(t *testing.T) {
 			require.False(t, c.liveness.expired, test.name)
 			require.NoError(t, e.err)
 		}
+	}
+}
+
+// A send that was begun after its peer was asked does not end with the answer, because a receive
+// may take it.
+func TestGoneBeforeAnOffer(t *testing.T) {
+	_, c, _ := alone(t, true)
+	for _, awaited := range []bool{false, true} {
+		asked := int(c.e.lastID)
+		r := send(c, 2, 5, 1<<16)
+		if awaited {
+			asked = int(c.e.lastID)
+		}
+		c.e.came(2, header{kind: gone, to: world, tag: transport.CollectiveTag(0), length: asked}, nil)
+		require.Equal(t, awaited, r.ended())
+		c.Cancel(&r.Request)
 	}
 }

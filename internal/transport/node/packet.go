@@ -69,7 +69,8 @@ type header struct {
 	tag         int
 	signature   signature.Word
 	// length is the length of the message in bytes; of a part: of all parts; of a credit: of all
-	// messages that it is for.
+	// messages that it is for. Need and reminder: the id of the sender's latest offer, which gone
+	// repeats.
 	length int
 	// id depends on the kind. Offer, withdrawn, accept, pulled: the id that the offer has at its
 	// sender. Credit: the number of messages. Need: the family. Ask and vouch: the process.

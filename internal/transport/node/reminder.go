@@ -24,9 +24,9 @@ import (
 //
 // A rank that waits for all others, for the agreement on a new communicator, reminds all of them.
 //
-// A rank may also wait for one that has released the communicator, which sends nothing when it does.
-// It answers a reminder. A rank that waits for anything else than a collective call asks the ranks
-// that it waits for, by a need, after the same times.
+// A rank may also wait for one that has released the communicator, which sends nothing when it does
+// that. It answers a reminder. A rank whose program waits for anything else than a collective call
+// sends needs instead, after the same times.
 //
 // In a deadlock within the collective calls of one communicator, there is always a rank to remind.
 // Number the calls of each rank. Of the ranks that wait for each other, consider those whose call
@@ -40,10 +40,11 @@ const (
 	seldomest    = 512 // periods between two reminders, at most
 )
 
-// reminding is the state of a communicator's reminders, or of its needs. The engine's mu protects it.
+// reminding is the state of a communicator's reminders, or of its needs. The engine's mu protects
+// it.
 type reminding struct {
-	// oldest identifies the request that has waited longest, of those that it is for: the Number of
-	// a receive, or the id of a send's offer.
+	// oldest identifies the request that has waited longest, of the requests that it is for: the
+	// Number of a receive, or the id of a send's offer.
 	oldest  uint64
 	periods int // periods for which that request has waited
 	next    int // the rank reminded last by a rank that waits for all others, or asked last
@@ -92,8 +93,8 @@ func isProgrammed(r *transport.Request) (number int, ok bool) {
 	return 0, r.Tag >= transport.AnyTag && r.IsAwaited()
 }
 
-// waiting yields the waiting requests for which which returns true, with the numbers of their calls:
-// first the receives, then the sends, each oldest first.
+// waiting yields the waiting requests for which which returns true, with the numbers of their
+// calls: first the receives, then the sends, each oldest first.
 func (c *comm) waiting(which func(*transport.Request) (number int, ok bool)) iter.Seq2[*transport.Request, int] {
 	return func(yield func(*transport.Request, int) bool) {
 		for r := range c.Posted.All() {
@@ -166,8 +167,10 @@ func (c *comm) ask() {
 	}
 }
 
-// tellReminder sends a reminder or a need, unless packets to that rank already wait for room in its ring.
+// tellReminder sends a reminder or a need, unless packets to that rank already wait for room in its
+// ring.
 func (c *comm) tellReminder(to int, h *header) {
+	h.length = int(c.e.lastID)
 	p := c.process(to)
 	if o := c.e.out[p]; o == nil || len(o.backlog) == 0 {
 		c.e.sendPacket(p, h, nil)
@@ -176,8 +179,8 @@ func (c *comm) tellReminder(to int, h *header) {
 
 // takeReminder handles a reminder: it compares the call of the sender with the call of this rank. A
 // rank that is halted does not compare, unless it is halted by a call with a bad argument. A rank
-// that has released the communicator says so. takeReminder returns an error if no process sends such
-// a packet.
+// that has released the communicator says so. It returns an error if no process sends such a
+// packet.
 func (e *engine) takeReminder(source int, h header) error {
 	if !transport.IsCollective(h.tag) {
 		return fmt.Errorf("a reminder of tag %d", h.tag)
