@@ -256,8 +256,8 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.comm.Close(ctx)
 }
 
-// Release gives up this rank's store and never waits, like a communicator's Release: it is right in a
-// defer. A Save that is under way ends first. The files remain.
+// Release gives up this rank's store and never waits, like a communicator's Release: it is right
+// in a defer. A Save that is under way ends first. The files remain.
 func (s *Store) Release() {
 	v := recover()
 	switch {

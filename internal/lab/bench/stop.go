@@ -11,11 +11,12 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// stopRows measure Stopping before anybody asks for a stop, and how long a stop takes.
+// stopRows measure Stopping before anybody asks for a stop, how long a stop takes, and Release.
 func stopRows() []row {
 	all := []row{
 		{what: "Stopping, 2 ranks, nobody asks for a stop", against: "an atomic addition", measure: stopping},
 		{what: "an Allreduce of a flag instead, 2 ranks", against: "Stopping", measure: flags},
+		{what: "Release of 10,000 communicators, 4 ranks", against: "Close", reach: 0.5, measure: releases},
 	}
 	for _, n := range []int{4, 576} {
 		all = append(all, row{what: fmt.Sprintf("Stop to the last rank's StopError, %d ranks", n), against: "Signal to the last rank's error", reach: 2, measure: func(c config) result {
@@ -80,6 +81,34 @@ func flags(c config) result {
 			return mpicx.Allreduce(world, []bool{false}, []bool{false}, mpicx.LOr).Wait(ctx)
 		})
 	}, stoppings)
+	return result{s[0], s[1], ""}
+}
+
+// releases measures what it takes until all ranks have given up many communicators.
+func releases(c config) result {
+	until := func(giveUp func(context.Context, *mpicx.Comm)) func() time.Duration {
+		return func() (took time.Duration) {
+			must(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+				all := make([]*mpicx.Comm, 10_000)
+				for i := range all {
+					all[i] = world.Dup().MustGet(ctx)
+				}
+				world.Barrier().MustWait(ctx)
+				start := time.Now()
+				for _, c := range all {
+					giveUp(ctx, c)
+				}
+				world.Barrier().MustWait(ctx)
+				if world.Rank() == 0 {
+					took = time.Since(start)
+				}
+				return nil
+			}, mpicx.WithRanks(4)))
+			return took
+		}
+	}
+	s := inTurn(c.times(7), until(func(_ context.Context, c *mpicx.Comm) { c.Release() }),
+		until(func(ctx context.Context, c *mpicx.Comm) { mpicx.Throw(c.Close(ctx)) }))
 	return result{s[0], s[1], ""}
 }
 

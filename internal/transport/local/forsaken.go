@@ -27,7 +27,7 @@ func (s *Comm) Release() {
 	if s.released.Swap(true) {
 		return
 	}
-	s.process.whenTold(func() {
+	s.process.busy.whenIdle(func() {
 		s.comm.released.Store(true)
 		s.gone.Store(true)
 		s.leaves()

@@ -56,7 +56,10 @@ func New(n int) []*Comm { return newJob(n, false) }
 func NewMortal(n int) []*Comm { return newJob(n, true) }
 
 func newJob(n int, mortal bool) []*Comm {
-	processes := make([]process, n)
+	processes, b := make([]process, n), &busy{relays: make(map[*relay]struct{})}
+	for i := range processes {
+		processes[i].busy = b
+	}
 	c := newCommunicator(mortal, 1, n, 0, func(i int) *process { return &processes[i] })
 	sides := make([]*Comm, n)
 	for i := range sides {
@@ -70,6 +73,7 @@ func newCommunicator(mortal bool, id uint64, n int, e transport.Epoch, member fu
 	// No rank uses the new communicator yet. But deaths and leaves reach a side as soon as it has
 	// joined, and then visit all others. So all sides are complete before the first of them joins.
 	c.board.Open(n, e)
+	c.relay.busy = member(0).busy
 	for i := range c.sides {
 		s := &c.sides[i]
 		s.comm, s.process, s.rank = c, member(i), i

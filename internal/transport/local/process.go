@@ -26,6 +26,8 @@ type process struct {
 	// Otherwise it looks at them, because requests of epochs that the rank has left count too.
 	awaited atomic.Int32 // requests that wait for it: see Comm.counts
 
+	busy *busy // of the job
+
 	mu      sync.Mutex
 	members []member
 
@@ -92,7 +94,7 @@ func (p *process) leave(mortal, dies bool) {
 	}
 	// Messages of the error channel that this rank has sent may still end a request with an error.
 	// Nobody is told that the rank has left before they have arrived.
-	p.whenTold(func() {
+	p.busy.whenIdle(func() {
 		p.silent.Store(true)
 		p.miss()
 		// Read after silent and the counts are set. A request that begins later finds these, and
@@ -209,25 +211,7 @@ func (c *communicator) expireIfNeeded(s *Comm) {
 
 // expire ends a process whose program has ended, once everything that it has sent has arrived,
 // because others may rely on that.
-func (p *process) expire() { p.whenTold(p.die) }
-
-// whenTold calls f once everything that the process has sent has arrived, in all its communicators.
-func (p *process) whenTold(f func()) {
-	var under atomic.Int32
-	// This one is for the loop: f must not be called before all communicators are counted. F runs
-	// on the goroutine that counts down last, which holds no lock: this one, or one of a relay.
-	under.Store(1)
-	arrived := func() {
-		if under.Add(-1) == 0 {
-			f()
-		}
-	}
-	for _, s := range p.live() {
-		under.Add(1)
-		s.comm.relay.whenIdle(arrived)
-	}
-	arrived()
-}
+func (p *process) expire() { p.busy.whenIdle(p.die) }
 
 // die ends the process in all its communicators. All listeners are told before any request of
 // another process ends. Nobody learns of the death while messages that die with the process can be

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
@@ -22,6 +24,46 @@ type relay struct {
 	first   int
 	onIdle  []func() // called when no side is ready
 	workers int      // goroutines that carry messages
+	busy    *busy    // of the job
+}
+
+// busy are the relays of a job that have workers.
+type busy struct {
+	mu     sync.Mutex
+	relays map[*relay]struct{}
+}
+
+func (b *busy) begin(y *relay) {
+	b.mu.Lock()
+	b.relays[y] = struct{}{}
+	b.mu.Unlock()
+}
+
+func (b *busy) end(y *relay) {
+	b.mu.Lock()
+	delete(b.relays, y)
+	b.mu.Unlock()
+}
+
+// whenIdle calls f once each of them has had nothing to send.
+func (b *busy) whenIdle(f func()) {
+	b.mu.Lock()
+	all := slices.Collect(maps.Keys(b.relays))
+	b.mu.Unlock()
+	var under atomic.Int32
+	// This one is for the loop: f must not be called before all are counted. F runs on the goroutine
+	// that counts down last, which holds no lock: this one, or one of a relay.
+	under.Store(1)
+	idle := func() {
+		if under.Add(-1) == 0 {
+			f()
+		}
+	}
+	for _, y := range all {
+		under.Add(1)
+		y.whenIdle(idle)
+	}
+	idle()
 }
 
 // batch is the number of sides that a worker serves at a time.
@@ -65,6 +107,7 @@ func (y *relay) whenIdle(f func()) {
 func (y *relay) workIfNobodyDoes() {
 	if y.workers == 0 {
 		y.workers++
+		y.busy.begin(y)
 		y.work()
 	}
 }
@@ -128,6 +171,7 @@ func (y *relay) work() {
 		y.ready = append(y.ready, more...)
 	}
 	if y.workers--; y.workers == 0 {
+		y.busy.end(y)
 		y.ready, y.first = nil, 0 // errors are rare, so none of its memory is kept for the next one
 	}
 }
