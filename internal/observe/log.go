@@ -36,6 +36,8 @@ func log(to *slog.Logger, e *Event) {
 		}
 	case Stop: // is no error
 		level, args = slog.LevelInfo, append(args, "from", *e.By, "message", e.Text)
+	case Drop:
+		level, text = slog.LevelInfo, "dropped"
 	default:
 		return
 	}

@@ -20,7 +20,7 @@ type incident struct {
 
 // isOfTrouble says whether an event belongs to errors and repairs.
 func isOfTrouble(k observe.Kind) bool {
-	return k != observe.Start && k != observe.End && k != observe.Mark && k != observe.Stop && k != observe.Agree
+	return k != observe.Start && k != observe.End && k != observe.Mark && k != observe.Stop && k != observe.Drop && k != observe.Agree
 }
 
 // incidents finds the errors of a run. An error begins with a fault or a death that does not

@@ -64,6 +64,7 @@ func Minimize(ctx context.Context, comm *mpicx.Comm, loss Loss, start Point, met
 	if err != nil {
 		return start, &Error{start, err}
 	}
+	defer own.Release()
 	s := &sum{comm: own, loss: loss, best: start}
 	err = own.TryAll(ctx, func(ctx context.Context) error {
 		if own.Rank() == 0 {
@@ -71,9 +72,6 @@ func Minimize(ctx context.Context, comm *mpicx.Comm, loss Loss, start Point, met
 		}
 		return s.serve(ctx)
 	})
-	if err == nil {
-		err = own.Close(ctx) // only then: after an error not all ranks may come here
-	}
 	if err != nil {
 		return s.best, &Error{s.best, err}
 	}
