@@ -2,7 +2,6 @@ package mpicx
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -43,7 +42,7 @@ func (c *Comm) Close(ctx context.Context) error {
 		if err = c.verdictFor(ctx, ledger.TakeToClose, nil); err == nil {
 			err = c.meetToClose().Wait(ctx)
 		}
-		if left, ok := errors.AsType[*transport.LeftError](err); ok && left.Released {
+		if _, ok := err.(*transport.LeftError); ok {
 			err = nil
 		}
 		if c.isOfScope(err) {
@@ -110,7 +109,7 @@ func (c *comm) giveUpIn(v any) {
 	c.leaveMessages()
 	c.alone.Store(true)
 	c.close()
-	c.proc.part(c.t)
+	c.proc.part(c)
 }
 
 // dropped is called when the program has no reference to the Comm of c any more. It is called again

@@ -34,7 +34,13 @@ func (c *comm) failure(op string, err error) error {
 		c.toldMismatch.Store(m)
 		return c.mismatched(op, m)
 	}
-	if left, ok := errors.AsType[*transport.LeftError](err); ok && left.Released && op != "Close" {
+	if waiting.IsCommon(err) { // what is inside is of another operation, or another communicator
+		return ofOperation(op, err)
+	}
+	if left, ok := err.(*transport.LeftError); ok && left.Released {
+		if op == "Close" {
+			return left
+		}
 		return c.forsaken(op, left)
 	}
 	if dead, ok := errors.AsType[*transport.DeadError](err); ok && c.ulfm != nil { // the black channel survives no death

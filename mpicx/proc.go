@@ -47,7 +47,7 @@ type proc struct {
 	forgetting []func() (idle bool)
 
 	// parting are the communicators of part; parts says that there are some. mu protects parting.
-	parting []transport.Comm
+	parting []*comm
 	parts   atomic.Bool
 
 	// dead says that the process of the rank has died. Each goroutine of the rank then ends
@@ -274,12 +274,12 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// part notes that the rank has given up a communicator. The peers that need it there are told as soon as it waits,
-// or a scope or its program has ended: then they have the error, if this is because of one.
-func (p *proc) part(t transport.Comm) {
+// part notes that the rank has given up c. The peers that need it there are told as soon as it
+// waits, or a scope or its program has ended: then they have the error, if this is because of one.
+func (p *proc) part(c *comm) {
 	n := 0
 	p.mu.Lock()
-	p.parting = append(p.parting, t)
+	p.parting = append(p.parting, c)
 	n = len(p.parting)
 	p.mu.Unlock()
 	if p.parts.Store(true); n >= mostParting {
@@ -291,15 +291,26 @@ func (p *proc) part(t transport.Comm) {
 const mostParting = 64
 
 // partAll ends what peers wait for in vain on the communicators that the rank has given up.
-func (p *proc) partAll() {
-	if p.parts.Load() && p.parts.Swap(false) {
-		p.mu.Lock()
-		all := p.parting
-		p.parting = nil
-		p.mu.Unlock()
-		for _, t := range all {
-			t.Release()
+func (p *proc) partAll() { p.partBut(nil) }
+
+// partBut is partAll without the communicators that are derived from c, whose error all wait for.
+func (p *proc) partBut(c *comm) {
+	if !p.parts.Load() {
+		return
+	}
+	var all []*comm
+	p.mu.Lock()
+	p.parting = slices.DeleteFunc(p.parting, func(d *comm) bool {
+		stays := c != nil && d.ledger.DerivedFrom(&c.ledger)
+		if !stays {
+			all = append(all, d)
 		}
+		return !stays
+	})
+	p.parts.Store(len(p.parting) > 0)
+	p.mu.Unlock()
+	for _, d := range all {
+		d.t.Release()
 	}
 }
 

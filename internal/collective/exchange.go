@@ -266,10 +266,13 @@ func (x *Exchange) Completed(r *transport.Request) {
 	}
 }
 
-// check fails the operation if a message is not what it should be.
+// check fails the operation if a message is not what it should be. Close goes on without the ranks
+// that have released the communicator, because others may need its next steps.
 func (x *Exchange) check(r *transport.Request) {
 	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
+	left, gone := r.Err.(*transport.LeftError)
 	switch s := &r.Status; {
+	case gone && left.Released && x.Signature.Kind() == signature.Close:
 	case r.Err != nil && !tooLong:
 		x.fail(r.Err)
 	case r.Kind != transport.Receiving:

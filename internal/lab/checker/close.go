@@ -9,6 +9,20 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
+// releases notes that the rank releases a communicator. It is called by a panic too, which goes on.
+func (r *rank) releases(c *inst, failed *bool) {
+	if v := recover(); v != nil {
+		if _, thrown := asThrown(v); !thrown && !c.closed {
+			r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
+		}
+		defer panic(v)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.closed = true
+	r.givenUp.Store(report{comm: c.name, rank: c.Rank()}, *failed)
+}
+
 // shut closes a communicator. Close waits for all ranks. It may return an error that a peer has
 // raised before, but no corruption of the communicator itself.
 func (r *rank) shut(e *env, c *inst, watched bool) error {
@@ -59,7 +73,13 @@ func (r *rank) close(s *step, e *env, c *inst) error {
 	case closeNever:
 		pending = mpicx.Recv(c.Comm, in, (me+1)%n, tagNever)
 	}
-	err := r.shut(e, c, helper != nil)
+	var err error
+	if s.has(r.id) {
+		c.Release()
+		r.releases(c, new(bool))
+	} else {
+		err = r.shut(e, c, helper != nil)
+	}
 	if helper != nil {
 		<-helper
 	}

@@ -46,30 +46,45 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 	for k, c := range e.comms {
 		inner.comms[k] = c
 	}
+	failed, thrown := true, true
+	if s.has(r.id) {
+		defer s.catches()
+		defer made.Release()
+		defer r.releases(d, &failed)
+	}
 	if r.byHand {
-		thrown := true
 		defer func() {
 			if thrown || err != nil {
 				r.revoke(e, d) // for ranks that are still in the body
 			}
 		}()
-		err = r.inside(s, &inner, d)
-		thrown = false
-		return err
 	}
-	return r.inside(s, &inner, d)
+	err = r.inside(s, &inner, d, &failed)
+	thrown = false
+	return err
 }
 
-// inside runs the body, and then closes the communicator that was made for it.
-func (r *rank) inside(s *step, e *env, d *inst) error {
+// catches ends a panic of a step in the body, if it is for this one.
+func (s *step) catches() {
+	v := recover()
+	if p, ok := v.(panicked); v != nil && !(ok && p.catcher == s.id) {
+		panic(v)
+	}
+}
+
+// inside runs the body, and then closes the communicator that was made for it, unless this rank releases it.
+// Failed says whether an error has left the body.
+func (r *rank) inside(s *step, e *env, d *inst, failed *bool) error {
 	err := r.all(s.body, e)
-	if err == nil && s.close && !d.closed {
+	*failed = err != nil
+	closes := s.close && !s.has(r.id)
+	if err == nil && closes && !d.closed {
 		err = r.shut(e, d, false)
 	}
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		err = nil
-		for tries := 0; s.close && !d.closed && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
+		for tries := 0; closes && !d.closed && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
 			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
 				err = nil
 			}

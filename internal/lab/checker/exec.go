@@ -281,6 +281,7 @@ func (r *rank) sent(e *env, c *inst, text string, err error) {
 type panicked struct {
 	step, rank int
 	path       string
+	catcher    int // the doDerive that catches it; 0: a Guard does
 }
 
 // code counts the codes that the rank has signalled.
@@ -294,7 +295,7 @@ func (r *rank) code() int {
 func (r *rank) leave(s *step, e *env) {
 	switch s.how {
 	case byPanic:
-		panic(panicked{s.id, r.id, e.path})
+		panic(panicked{s.id, r.id, e.path, s.arg})
 	case byGoexit:
 		for _, c := range r.insts {
 			r.raise(c, r.id, mpicx.ErrGoexit.Error(), true, false)
@@ -313,6 +314,7 @@ func (r *rank) expire(s *step, e *env, c *inst) error {
 	defer cancel()
 	start := time.Now()
 	v := event{what: "Recv with a deadline", comm: c, begin: r.now()}
+	r.expects.Store(report{comm: c.name, rank: c.Rank()}, true)
 	f := mpicx.Recv(c.Comm, []int64{0}, (c.Rank()+1)%c.Size(), tagNever)
 	v.err = f.Wait(ctx)
 	waited := time.Since(start)

@@ -32,6 +32,7 @@ func generate(seed, share uint64) *program {
 	if g.IntN(3) > 0 {
 		p.net = 1 + g.Uint64N(1<<32)
 	}
+	g.releasing = rand.New(rand.NewPCG(seed, 3)) // the same
 	g.ranks, g.derived, g.closed = p.ranks, make(map[int]bool), make(map[int]bool)
 	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}, around: make(map[int]bool), tried: make(map[int]bool), watched: make(map[int]bool)}
 	if p.backend == "ulfm" && g.IntN(2) == 0 {
@@ -69,6 +70,7 @@ type generator struct {
 	*several // nil: one goroutine at each rank
 
 	replacing *rand.Rand // draws which repairs replace the dead
+	releasing *rand.Rand // draws which ranks release communicators
 
 	repairs bool         // ranks repair after failures
 	returns bool         // ErrorsReturn is set as well
@@ -85,6 +87,7 @@ type scene struct {
 	around  map[int]bool // communicators of the enclosing scopes
 	tried   map[int]bool // those of enclosing Trys and TryAlls
 	watched map[int]bool // those on which a goroutine may signal while the steps run
+	catcher *step        // the doDerive that catches a panic of a rank that releases its communicator; nil: none
 }
 
 // open returns the communicators that may be used and are not closed.
@@ -170,7 +173,7 @@ func (g *generator) scope(s *scene, comm int) *step {
 		p.how = tryAll
 	}
 	inner := s.enter()
-	inner.scope, inner.around[comm] = p, true
+	inner.scope, inner.around[comm], inner.catcher = p, true, nil
 	if p.how != guard {
 		inner.tried[comm] = true
 	}
@@ -237,6 +240,11 @@ func (g *generator) any(s *scene) *step {
 		if p := g.goroutines(s, comm); p != nil {
 			return p
 		}
+	}
+	if s.catcher != nil && g.releasing.IntN(12) == 0 {
+		p := g.step(doLeave, s.catcher.id)
+		p.ranks, p.how, p.arg = s.catcher.ranks&g.some(), byPanic, s.catcher.id
+		return p
 	}
 	switch {
 	case choice < 4:
@@ -307,15 +315,24 @@ func (g *generator) closing(s *scene, comm int) *step {
 	}
 	p := g.step(doClose, comm)
 	p.how, p.arg = g.IntN(closings), g.IntN(2)
+	if p.how != closeNever { // a rank that has released is no sender
+		p.ranks = g.releases()
+	}
 	g.closed[comm] = true
 	return p
+}
+
+// releases draws the ranks that release a communicator.
+func (g *generator) releases() uint64 {
+	all := uint64(1)<<g.ranks - 1
+	return [...]uint64{0, all, g.releasing.Uint64() & all}[g.releasing.IntN(3)]
 }
 
 // derive makes a step that makes a communicator and uses it.
 func (g *generator) derive(s *scene, parent int) *step {
 	p := g.step(doDerive, parent)
 	p.how, p.absorb, p.close = g.IntN(2), g.IntN(2) == 0, g.IntN(2) == 0
-	p.arg = 1 + g.IntN(3)
+	p.arg, p.ranks = 1+g.IntN(3), g.releases()
 	g.derived[p.id] = true
 	if g.several != nil {
 		g.parent[p.id] = parent
@@ -327,6 +344,9 @@ func (g *generator) derive(s *scene, parent int) *step {
 	inner.watched = s.watched // until the end of the scope
 	inner.vars = append(inner.vars[:len(inner.vars):len(inner.vars)], p.id)
 	inner.aligned = map[int]bool{p.id: true}
+	if p.absorb && p.ranks != 0 && g.several == nil {
+		inner.catcher = p
+	}
 	p.body = g.body(inner)
 	clear(s.aligned)
 	return p

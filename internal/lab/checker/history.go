@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,7 @@ type history struct {
 
 	planned  bool // more ranks may die, by a plan
 	inverted bool // a Try is inside one on a derived communicator: which of their errors it is depends on the order
+	returns  bool // ErrorsReturn is set
 	several  bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
 	rescues  int  // number of spares that were taken
 
@@ -36,6 +39,10 @@ type history struct {
 	scoped  map[string]bool // names of communicators that were used by Try, TryAll or Guard
 	guarded map[string]bool // names of communicators that were used by Guard
 	claims  []claim
+
+	// By communicator and rank, as a report:
+	givenUp sync.Map // whether it was because of an error that the rank has released the communicator
+	expects sync.Map // whether the rank has received what nobody sends
 }
 
 // ends is in the message that peers get when a rank's program ends.
@@ -174,7 +181,7 @@ func (h *history) owner(err error, candidates ...*inst) *inst {
 			}
 			corrupt := isCorruption(err)
 			unknown := func(f mpicx.Failure) bool {
-				return len(f.Message) < mpicx.MaxMessage-8 && !h.hasRaised(a, f, corrupt) && !isPassedOn(f.Message)
+				return len(f.Message) < mpicx.MaxMessage-8 && !h.hasRaised(a, f, corrupt) && !isPassedOn(f.Message) && !(corrupt && h.isForsaken(a, f.Rank, f.Message))
 			}
 			if slices.ContainsFunc(failuresOf(err), unknown) {
 				return nil
@@ -218,11 +225,26 @@ func (h *history) raises(comm string, f mpicx.Failure, corrupt bool) []raise {
 	return nil
 }
 
+// isForsaken reports whether rank by of c rightly says that its operation needs a rank which has released c: that one
+// has done so because of an error, or the operation is a receive of what nobody sends.
+func (h *history) isForsaken(c *inst, by int, message string) bool {
+	m := hasReleased.FindStringSubmatch(message)
+	if m == nil {
+		return false
+	}
+	rank, err := strconv.Atoi(m[1])
+	failed, is := h.givenUp.Load(report{comm: c.name, rank: rank})
+	_, expects := h.expects.Load(report{comm: c.name, rank: by})
+	return err == nil && is && (failed.(bool) || expects)
+}
+
+var hasReleased = regexp.MustCompile(`rank (\d+) has released `)
+
 // isReturned reports whether an operation ended because it needs a rank that has returned; with the
 // ULFM backend perhaps one that was begun before its communicator was closed.
 func isReturned(err error) bool {
 	m, ok := err.(*mpicx.MPIError)
-	return ok && (strings.HasSuffix(m.Text, " has returned") || strings.Contains(m.Text, " has died, or returned, and "))
+	return ok && (strings.HasSuffix(m.Text, " has returned") || strings.HasSuffix(m.Text, " returned, or released the communicator") || strings.Contains(m.Text, " has died, or returned, and "))
 }
 
 // isPassedOn reports whether a failure comes from another communicator's verdict that ended a
@@ -260,6 +282,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
 	case isReturned(e.err): // the rank that would send has returned
+	case h.returns && h.isForsaken(e.comm, e.comm.Rank(), e.err.Error()):
 	case h.byHand && h.ofDeaths(e, candidates):
 	default:
 		for _, a := range allowed {

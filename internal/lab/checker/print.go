@@ -117,7 +117,7 @@ func (w *writer) step(s *step) {
 		}
 		w.block(fmt.Sprintf("%s.%s(ctx, func(ctx)", c, [...]string{"Try", "TryAll", "Guard"}[s.how]), s.body, ")"+deal)
 	case doClose:
-		w.line("%sClose(%s)%s", [...]string{"", "begin a ring; ", "begin a barrier; ", "begin Dup; ", "begin a ring in a goroutine; ", "begin a receive of nothing; "}[s.how], c,
+		w.line("%s%s%s%s", [...]string{"", "begin a ring; ", "begin a barrier; ", "begin Dup; ", "begin a ring in a goroutine; ", "begin a receive of nothing; "}[s.how], w.only(s)+map[bool]string{true: c + ".Release(), others "}[s.ranks != 0], c+".Close(ctx)",
 			[...]string{"", "; what is begun after that fails"}[s.arg])
 	case doPair:
 		w.line("if rank of %s is %d modulo its size: Send to the next, which receives", c, s.id)
@@ -138,6 +138,9 @@ func (w *writer) step(s *step) {
 		}
 		w.line("%s := %s.%s.Get(ctx)", name(s.id), c, how)
 		end := ""
+		if s.ranks != 0 {
+			w.line("%sdefer %s.Release(), in place of what comes at the end of the block%s", w.only(s), name(s.id), map[bool]string{true: ", which also recovers"}[s.absorb])
+		}
 		if s.close {
 			end = fmt.Sprintf("; %s.Close(ctx)", name(s.id))
 		}

@@ -47,10 +47,10 @@ const (
 type step struct {
 	id    int // unique in the program
 	kind  kind
-	comm  int // a variable: of the operation, the raise, the scope; the parent of a doDerive
-	ranks uint64
-	delay []int // ticks for which each rank computes before
-	how   int   // one of the constants below, by kind
+	comm  int    // a variable: of the operation, the raise, the scope; the parent of a doDerive
+	ranks uint64 // which take it; doDerive, doClose: which call Release instead of Close
+	delay []int  // ticks for which each rank computes before
+	how   int    // one of the constants below, by kind
 	arg   int
 
 	crew    []int  // doGroup: its goroutines
@@ -61,7 +61,7 @@ type step struct {
 
 	catch  bool // doScope: errors of the communicator that leave the scope are handled
 	absorb bool // doDerive: errors that corrupt the communicator are handled too
-	close  bool // doDerive: the communicator is closed after the body
+	close  bool // doDerive: the other ranks close the communicator after the body; else they drop it
 	// doRepair: spares take the places of the dead, if there are enough
 	replace     bool
 	repeat      int // doScope

@@ -26,7 +26,7 @@ const idle = 24 * time.Hour
 // play runs a program once and returns the history, which includes the failures.
 func play(t *testing.T, p *program) (h *history) {
 	h = newHistory(p.ranks + p.spares)
-	h.planned, h.several = p.plan != "", p.several
+	h.planned, h.several, h.returns = p.plan != "", p.several, p.returns
 	h.byHand = p.returns && p.backend == "ulfm"
 	defer func() {
 		if v := recover(); v != nil {

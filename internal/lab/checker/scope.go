@@ -73,6 +73,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	}
 	var local error // this rank's error, which it has told to no other rank yet
 	name := [...]string{"Try", "TryAll", "Guard"}[s.how]
+	before := len(r.known())
 	body := func(ctx context.Context) (err error) {
 		e.ctx = ctx
 		returned := false
@@ -83,6 +84,8 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 				err = thrown
 			}
 			switch {
+			case !returned && !ok && s.how != guard:
+				r.leavesTry(c, before)
 			case s.how == guard && v != nil && !ok:
 				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, true)
 			case err == nil || !returned && v == nil:
@@ -166,6 +169,22 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 		}
 	}
 	return err
+}
+
+// known returns the communicators that the rank has.
+func (r *rank) known() []*inst {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.insts
+}
+
+// leavesTry notes that a panic or runtime.Goexit leaves a Try of c. It corrupts what was made from c inside.
+func (r *rank) leavesTry(c *inst, before int) {
+	for _, d := range r.known()[before:] {
+		if d.derivedFrom(c.name) {
+			r.raise(d, r.id, fmt.Sprintf("a panic or runtime.Goexit has left the Try on %v in which it was made", c.Comm), true, false)
+		}
+	}
 }
 
 // origin checks what a Try returns at the rank whose error made its function fail.

@@ -89,7 +89,7 @@ func candidates(p *program) []*program {
 			change(func(s *step) { s.replace = false })
 		}
 		for r := range p.ranks + p.spares {
-			if s.has(r) && s.ranks&(s.ranks-1) != 0 {
+			if s.has(r) && (s.ranks&(s.ranks-1) != 0 || s.kind == doDerive || s.kind == doClose) {
 				change(func(s *step) { s.ranks &^= 1 << r })
 			}
 		}
