@@ -109,7 +109,19 @@ func (c *comm) giveUpIn(v any) {
 	c.leaveMessages()
 	c.alone.Store(true)
 	c.close()
-	c.proc.part(c)
+	c.proc.part(parting{&c.ledger, c.t})
+}
+
+// handle returns a Comm for the program, or nil for nil. If the program drops it, it is released.
+func (c *comm) handle() *Comm {
+	if c == nil {
+		return nil
+	}
+	h := &Comm{c}
+	if c.parent != nil && !inBubble() {
+		runtime.AddCleanup(h, dropped, c)
+	}
+	return h
 }
 
 // dropped is called when the program has no reference to the Comm of c any more. It is called again

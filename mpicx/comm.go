@@ -3,7 +3,6 @@ package mpicx
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -35,18 +34,6 @@ func (c *Comm) of() *comm {
 		return nil
 	}
 	return c.comm
-}
-
-// handle returns a Comm for the program, or nil for nil. If the program drops it, it is released.
-func (c *comm) handle() *Comm {
-	if c == nil {
-		return nil
-	}
-	h := &Comm{c}
-	if c.parent != nil && !inBubble() {
-		runtime.AddCleanup(h, dropped, c)
-	}
-	return h
 }
 
 // comm is what a Comm stands for. It outlives the Comm, which is only the program's handle:

@@ -51,8 +51,8 @@ func (b *busy) whenIdle(f func()) {
 	all := slices.Collect(maps.Keys(b.relays))
 	b.mu.Unlock()
 	var under atomic.Int32
-	// This one is for the loop: f must not be called before all are counted. F runs on the goroutine
-	// that counts down last, which holds no lock: this one, or one of a relay.
+	// This one is for the loop: f must not be called before all are counted. F runs on the
+	// goroutine that counts down last, which holds no lock: this one, or one of a relay.
 	under.Store(1)
 	idle := func() {
 		if under.Add(-1) == 0 {
