@@ -49,6 +49,15 @@ func (c *comm) failure(op string, err error) error {
 	return mpiError(op, err)
 }
 
+// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because no rank
+// can then be told.
+func (c *comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
+	r.Data = f.encode()
+	var raised *ledger.Raised
+	c.proc.feed(func() { raised = c.ledger.Raise(r) })
+	return raised
+}
+
 // forsaken returns the error of an operation that needs a rank which has released c. Under
 // ErrorsPropagate it has all ranks told, and the program then gets the corruption instead.
 func (c *comm) forsaken(op string, e *transport.LeftError) error {

@@ -131,15 +131,6 @@ func (c *comm) verdictOf(ctx context.Context, r *ledger.Raised) error {
 	}
 }
 
-// raise gives every rank a verdict with f. It returns nil if c is broken or closed, because no rank
-// can then be told.
-func (c *comm) raise(f Failure, r *ledger.Raised) *ledger.Raised {
-	r.Data = f.encode()
-	var raised *ledger.Raised
-	c.proc.feed(func() { raised = c.ledger.Raise(r) })
-	return raised
-}
-
 // traced returns err with a stack, unless it has one. %+v prints the stack at this rank. Other
 // ranks get Failure.Origin.
 func traced(err error) error {
