@@ -109,7 +109,7 @@ func (c *comm) giveUpIn(v any) {
 	c.leaveMessages()
 	c.alone.Store(true)
 	c.close()
-	c.proc.part(c)
+	c.proc.part(parting{c.t, &c.ledger})
 }
 
 // dropped is called when the program has no reference to the Comm of c any more. It is called again

@@ -47,7 +47,7 @@ type proc struct {
 	forgetting []func() (idle bool)
 
 	// parting are the communicators of part; parts says that there are some. mu protects parting.
-	parting []*comm
+	parting []parting
 	parts   atomic.Bool
 
 	// dead says that the process of the rank has died. Each goroutine of the rank then ends
@@ -274,9 +274,16 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// part notes that the rank has given up c. The peers that need it there are told as soon as it
-// waits, or a scope or its program has ended: then they have the error, if this is because of one.
-func (p *proc) part(c *comm) {
+// parting is a communicator that the rank has given up. The peers that need it there are told as
+// soon as it waits, or a scope or its program has ended: then they have the error, if this is
+// because of one.
+type parting struct {
+	t transport.Comm
+	c *ledger.Comm
+}
+
+// part notes that the rank has given up a communicator.
+func (p *proc) part(c parting) {
 	n := 0
 	p.mu.Lock()
 	p.parting = append(p.parting, c)
@@ -294,14 +301,14 @@ const mostParting = 64
 func (p *proc) partAll() { p.partBut(nil) }
 
 // partBut is partAll without the communicators that are derived from c, whose error all wait for.
-func (p *proc) partBut(c *comm) {
+func (p *proc) partBut(c *ledger.Comm) {
 	if !p.parts.Load() {
 		return
 	}
-	var all []*comm
+	var all []parting
 	p.mu.Lock()
-	p.parting = slices.DeleteFunc(p.parting, func(d *comm) bool {
-		stays := c != nil && d.ledger.DerivedFrom(&c.ledger)
+	p.parting = slices.DeleteFunc(p.parting, func(d parting) bool {
+		stays := c != nil && d.c.DerivedFrom(c)
 		if !stays {
 			all = append(all, d)
 		}

@@ -96,7 +96,7 @@ func (c *comm) isOver(end func() error) bool {
 func (c *comm) awaitChange(in context.Context, changed <-chan struct{}) error {
 	c.notInReduction("waits", "for an operation")
 	c.proc.exitIfDead() // no change comes
-	c.proc.partBut(c)
+	c.proc.partBut(&c.ledger)
 	ctx := patient(in)
 	first := c.proc.enter(&c.ledger)
 	over := c.waits("the verdict")
