@@ -109,7 +109,7 @@ func (c *comm) giveUpIn(v any) {
 	c.leaveMessages()
 	c.alone.Store(true)
 	c.close()
-	c.proc.part(parting{&c.ledger, c.t})
+	c.proc.part(parting{c.t, &c.ledger})
 }
 
 // handle returns a Comm for the program, or nil for nil. If the program drops it, it is released.

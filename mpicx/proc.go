@@ -274,19 +274,19 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// parting is a communicator that the rank has given up.
-type parting struct {
-	ledger *ledger.Comm
-	t      transport.Comm
-}
-
-// part notes that the rank has given up a communicator. The peers that need it there are told as
+// parting is a communicator that the rank has given up. The peers that need it there are told as
 // soon as it waits, or a scope or its program has ended: then they have the error, if this is
 // because of one.
-func (p *proc) part(from parting) {
+type parting struct {
+	t transport.Comm
+	c *ledger.Comm
+}
+
+// part notes that the rank has given up a communicator.
+func (p *proc) part(c parting) {
 	n := 0
 	p.mu.Lock()
-	p.parting = append(p.parting, from)
+	p.parting = append(p.parting, c)
 	n = len(p.parting)
 	p.mu.Unlock()
 	if p.parts.Store(true); n >= mostParting {
@@ -308,7 +308,7 @@ func (p *proc) partBut(c *ledger.Comm) {
 	var all []parting
 	p.mu.Lock()
 	p.parting = slices.DeleteFunc(p.parting, func(d parting) bool {
-		stays := c != nil && d.ledger.DerivedFrom(c)
+		stays := c != nil && d.c.DerivedFrom(c)
 		if !stays {
 			all = append(all, d)
 		}

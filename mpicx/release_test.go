@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mpicx/go-mpicx/future"
+	"github.com/mpicx/go-mpicx/internal/collective"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -47,6 +48,51 @@ func TestReleaseTellsThoseThatWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// It tells them even if it waits without Wait.
+func TestReleaseBeforeOtherWaits(t *testing.T) {
+	answer := func(world *mpicx.Comm) future.Waiter { return mpicx.Recv(world, []int{0}, 0, 0) }
+	for name, wait := range map[string]func(world *mpicx.Comm){
+		"Done": func(world *mpicx.Comm) { <-answer(world).Done() },
+		"Test": func(world *mpicx.Comm) {
+			for f, done := answer(world), false; !done; done, _ = f.Test() {
+				runtime.Gosched()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+				c := dup(ctx, world)
+				if world.Rank() == 1 {
+					c.Release()
+					wait(world)
+					return nil
+				}
+				err := hasReleased(c.Barrier().Wait(ctx), 1)
+				return first(err, mpicx.Send(world, []int{0}, 1, 0).Wait(ctx))
+			})
+		})
+	}
+}
+
+// That a rank has released a communicator is an error of that one alone, even if it ends operations
+// on another.
+func TestReleasedIsNoErrorOfTheParent(t *testing.T) {
+	runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
+		pending := mpicx.Recv(world, []int{0}, 1-world.Rank(), 0)
+		err := world.TryAll(ctx, func(ctx context.Context) error {
+			c := dup(ctx, world)
+			defer c.Release()
+			if world.Rank() == 1 {
+				return nil
+			}
+			return c.Barrier().Wait(ctx)
+		})
+		require.Error(t, err)
+		_ = pending.Wait(ctx)
+		return world.Barrier().Wait(ctx)
+	})
 }
 
 // What a rank has sent before it releases a communicator is received, and what it has begun to
@@ -127,9 +173,12 @@ func TestAPanicPassesACommunicator(t *testing.T) {
 	}
 }
 
-// Close does not wait for a rank that has released the communicator, and reports no error of it.
+// Close does not wait for a rank that has released the communicator, and reports no error of it. No
+// rank waits for one that has closed.
 func TestCloseAndRelease(t *testing.T) {
-	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+	collective.Forced = map[string]string{"Barrier": "doubling"}
+	defer func() { collective.Forced = nil }()
+	runBothTimes(t, 20, 4, func(ctx context.Context, world *mpicx.Comm) error {
 		c := dup(ctx, world)
 		if world.Rank() != 1 {
 			return first(c.Close(ctx), world.Barrier().Wait(ctx))

@@ -40,7 +40,6 @@ var _ waiting.Keeper = (*keeper)(nil)
 // which skips such contexts, comes before Done.
 func (k *keeper) Park(ctx context.Context) (*waiting.Place, <-chan struct{}) {
 	place := k.proc.place
-	k.proc.partAll()
 	k.notInReduction("waits", "for an operation")
 	if k.proc.still.Load() {
 		k.proc.still.Store(false)
@@ -75,7 +74,10 @@ func (k *keeper) Yield(cell *waiting.Cell) {
 }
 
 // Look ends operations that need ranks whose programs have returned.
-func (k *keeper) Look() { k.t.Look() }
+func (k *keeper) Look() {
+	k.proc.partAll()
+	k.t.Look()
+}
 
 // Unpark ends what Park began. If the rank waits nowhere else, it attends no longer: it joins no
 // round until its program waits or looks again (P2).

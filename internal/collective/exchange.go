@@ -266,8 +266,8 @@ func (x *Exchange) Completed(r *transport.Request) {
 	}
 }
 
-// check fails the operation if a message is not what it should be. Close goes on without the ranks
-// that have released the communicator, because others may need its next steps.
+// check fails the operation if a message is not what it should be. Close needs no rank that has
+// released the communicator, but other ranks may need its next steps.
 func (x *Exchange) check(r *transport.Request) {
 	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
 	left, gone := r.Err.(*transport.LeftError)

@@ -9,7 +9,7 @@ import (
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
-// releases notes that the rank releases a communicator. It is called by a panic too, which goes on.
+// releases notes that the rank releases a communicator. It is called by a panic too, which continues.
 func (r *rank) releases(c *inst, failed *bool) {
 	if v := recover(); v != nil {
 		if _, thrown := asThrown(v); !thrown && !c.closed {

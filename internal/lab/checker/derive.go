@@ -47,8 +47,8 @@ func (r *rank) derive(s *step, e *env, parent *inst) (err error) {
 		inner.comms[k] = c
 	}
 	failed, thrown := true, true
+	defer s.catches()
 	if s.has(r.id) {
-		defer s.catches()
 		defer made.Release()
 		defer r.releases(d, &failed)
 	}

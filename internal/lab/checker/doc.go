@@ -24,7 +24,8 @@
 //	exec.go      what a rank does at each step
 //	ops.go       operations, and the values that they move
 //	scope.go     Try, TryAll, Guard; context.go: when a context ends (P8)
-//	derive.go    communicators
+//	derive.go    communicators; close.go: their ends, by Close and Release. In a bubble the runtime
+//	             does not free those that are dropped
 //	network.go   delays of the error channel's messages
 //	goroutines.go, generate_several.go
 //	             several goroutines at a rank; model_several.go: what these are told

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,17 +227,17 @@ func (h *history) raises(comm string, f mpicx.Failure, corrupt bool) []raise {
 // isForsaken reports whether rank by of c rightly says that its operation needs a rank which has released c: that one
 // has done so because of an error, or the operation is a receive of what nobody sends.
 func (h *history) isForsaken(c *inst, by int, message string) bool {
-	m := hasReleased.FindStringSubmatch(message)
-	if m == nil {
-		return false
-	}
-	rank, err := strconv.Atoi(m[1])
-	failed, is := h.givenUp.Load(report{comm: c.name, rank: rank})
 	_, expects := h.expects.Load(report{comm: c.name, rank: by})
-	return err == nil && is && (failed.(bool) || expects)
+	return slices.ContainsFunc(c.members, func(world int) bool {
+		rank := c.rankOf(world)
+		failed, is := h.givenUp.Load(report{comm: c.name, rank: rank})
+		return is && (failed.(bool) || expects) && released.MatchString(message) &&
+			(strings.Contains(message, "every other rank of ") || strings.Contains(message, fmt.Sprintf(": rank %d has ", rank)))
+	})
 }
 
-var hasReleased = regexp.MustCompile(`rank (\d+) has released `)
+// released matches what is said of a rank that has released a communicator, in an *MPIError.
+var released = regexp.MustCompile(`(rank \d+ has released .*|every other rank of .* has returned or released it)$`)
 
 // isReturned reports whether an operation ended because it needs a rank that has returned; with the
 // ULFM backend perhaps one that was begun before its communicator was closed.
@@ -282,8 +281,8 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
 	case isReturned(e.err): // the rank that would send has returned
-	case h.returns && h.isForsaken(e.comm, e.comm.Rank(), e.err.Error()):
-	case h.byHand && h.ofDeaths(e, candidates):
+	case (h.returns || e.comm.closed) && h.isForsaken(e.comm, e.comm.Rank(), e.err.Error()):
+	case (h.byHand || e.comm.closed) && h.ofDeaths(e, candidates):
 	default:
 		for _, a := range allowed {
 			if errors.Is(e.err, a) {

@@ -117,7 +117,11 @@ func (w *writer) step(s *step) {
 		}
 		w.block(fmt.Sprintf("%s.%s(ctx, func(ctx)", c, [...]string{"Try", "TryAll", "Guard"}[s.how]), s.body, ")"+deal)
 	case doClose:
-		w.line("%s%s%s%s", [...]string{"", "begin a ring; ", "begin a barrier; ", "begin Dup; ", "begin a ring in a goroutine; ", "begin a receive of nothing; "}[s.how], w.only(s)+map[bool]string{true: c + ".Release(), others "}[s.ranks != 0], c+".Close(ctx)",
+		closes := c + ".Close(ctx)"
+		if s.ranks != 0 {
+			closes = w.only(s) + c + ".Release(), others " + closes
+		}
+		w.line("%s%s%s", [...]string{"", "begin a ring; ", "begin a barrier; ", "begin Dup; ", "begin a ring in a goroutine; ", "begin a receive of nothing; "}[s.how], closes,
 			[...]string{"", "; what is begun after that fails"}[s.arg])
 	case doPair:
 		w.line("if rank of %s is %d modulo its size: Send to the next, which receives", c, s.id)
