@@ -108,9 +108,16 @@ func (c *comm) giveUpIn(v any) {
 		return
 	}
 	c.leaveMessages()
-	c.alone.Store(true)
 	c.close()
-	c.proc.part(c.t)
+	c.proc.part(c.part)
+}
+
+// part tells the peers that need this rank on c that it has given c up by itself.
+func (c *comm) part() {
+	c.t.Release()
+	if c.ulfm != nil {
+		c.ulfm.Part()
+	}
 }
 
 // dropped is called when the program has no reference to the Comm of c any more. It is called again
@@ -190,7 +197,7 @@ func (c *comm) forgetIfIdle() (idle bool) {
 	case c.isPending():
 		return false
 	case !c.released.Load():
-		c.channel.Release(c.alone.Load())
+		c.channel.Release()
 	default:
 		gone := false
 		if c.proc.feed(func() { gone = c.ledger.Forgotten() }); gone {

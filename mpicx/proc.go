@@ -46,8 +46,8 @@ type proc struct {
 	// forgets the communicator if none is left. Only carryOut uses it.
 	forgetting []func() (idle bool)
 
-	// parting are the communicators of part; parts says that there are some. mu protects parting.
-	parting []transport.Comm
+	// parting are the functions of part; parts says that there are some. mu protects parting.
+	parting []func()
 	parts   atomic.Bool
 
 	// dead says that the process of the rank has died. Each goroutine of the rank then ends
@@ -274,12 +274,13 @@ func (p *proc) forget() {
 	p.forgetting = slices.DeleteFunc(p.forgetting, func(idle func() bool) bool { return idle() })
 }
 
-// part notes that the rank has given up a communicator. The peers that need it there are told as soon as it waits,
-// or a scope or its program has ended: then they have the error, if this is because of one.
-func (p *proc) part(t transport.Comm) {
+// part notes that the rank has given up a communicator. Tell tells the peers that need it there, as
+// soon as it waits, or a scope or its program has ended: then they have the error, if this is
+// because of one.
+func (p *proc) part(tell func()) {
 	n := 0
 	p.mu.Lock()
-	p.parting = append(p.parting, t)
+	p.parting = append(p.parting, tell)
 	n = len(p.parting)
 	p.mu.Unlock()
 	if p.parts.Store(true); n >= mostParting {
@@ -297,8 +298,8 @@ func (p *proc) partAll() {
 		all := p.parting
 		p.parting = nil
 		p.mu.Unlock()
-		for _, t := range all {
-			t.Release()
+		for _, tell := range all {
+			tell()
 		}
 	}
 }

@@ -18,8 +18,8 @@ func (e *DeadError) Error() string {
 }
 
 // LeftError is the error of a request that needs a rank whose program has ended or, if Released is
-// set, has released the communicator. Rank is AnySource if all others have done so or have died, and
-// Released then says that one of them at least has released the communicator.
+// set, has released the communicator. Rank is AnySource if all others have done so or have died,
+// and Released then says that one of them at least has released the communicator.
 type LeftError struct {
 	Rank     int
 	Released bool
