@@ -73,7 +73,7 @@ func (ch *Channel) Join(round uint64, _ []errchan.Settled) {
 func (ch *Channel) Ask(request []byte) { ch.do(func(m *Machine) { m.Ask(request) }) }
 
 // Release says that this rank's program has closed the communicator.
-func (ch *Channel) Release(bool) { ch.do((*Machine).Release) }
+func (ch *Channel) Release() { ch.do((*Machine).Release) }
 
 // Leave says that this rank's program has ended, so it uses the communicator no more.
 func (ch *Channel) Leave() { ch.do((*Machine).Release) }

@@ -12,14 +12,14 @@ const intercommOp = "CreateIntercomm"
 
 // A bridging is the leader's part: it sends one letter to the other leader, and receives one.
 type bridging struct {
-	bridge    *comm
-	peer, tag int // the other leader's rank on the bridge, and the tag of the letters
+	bridge    *Comm // the program uses it until the other's letter is there
+	peer, tag int   // the other leader's rank on the bridge, and the tag of the letters
 	epoch     transport.Epoch
 	err       error               // why no letters can be exchanged
 	got       func(couple.Letter) // gets the other's letter; nil: nobody waits for it
 }
 
-func newBridging(bridge *comm, peer, tag int) *bridging {
+func newBridging(bridge *Comm, peer, tag int) *bridging {
 	b := &bridging{bridge: bridge, peer: peer, tag: tag}
 	if bridge == nil {
 		b.err = mpiErrorf(intercommOp, ClassComm, "bridge: "+nilComm)

@@ -107,9 +107,16 @@ func (c *comm) giveUpIn(v any) {
 		return
 	}
 	c.leaveMessages()
-	c.alone.Store(true)
 	c.close()
-	c.proc.part(parting{c.t, &c.ledger})
+	c.proc.part(parting{c.part, &c.ledger})
+}
+
+// part tells the peers that need this rank on c that it has given c up by itself.
+func (c *comm) part() {
+	c.t.Release()
+	if c.ulfm != nil {
+		c.ulfm.Part()
+	}
 }
 
 // handle returns a Comm for the program, or nil for nil. If the program drops it, it is released.
@@ -201,7 +208,7 @@ func (c *comm) forgetIfIdle() (idle bool) {
 	case c.isPending():
 		return false
 	case !c.released.Load():
-		c.channel.Release(c.alone.Load())
+		c.channel.Release()
 	default:
 		gone := false
 		if c.proc.feed(func() { gone = c.ledger.Forgotten() }); gone {

@@ -80,9 +80,8 @@ type comm struct {
 	// released says that all ranks have closed the communicator.
 	released atomic.Bool
 
-	// alone says that this rank has given up c by itself, without a word of the others. calls counts
-	// the collective calls of this rank on c whose futures are pending, of those that begins begins.
-	alone atomic.Bool
+	// calls counts the collective calls of this rank on c whose futures are pending, of those that
+	// begins begins.
 	calls atomic.Int32
 
 	// voting counts the agreements of an epoch, with the black channel. proc.mu protects it.

@@ -75,7 +75,7 @@ func CreateIntercomm(local *Comm, localLeader int, bridge *Comm, remoteLeader, t
 	local.notInReduction("begins", intercommOp)
 	k := &coupling{local: local.of()}
 	if local.rank == localLeader {
-		k.leader = newBridging(bridge.of(), remoteLeader, tag)
+		k.leader = newBridging(bridge, remoteLeader, tag)
 	}
 	if err := k.begin(); err != nil {
 		// The other leader waits for a letter. If this rank has raised an error, err becomes the
@@ -312,7 +312,7 @@ func (k *coupling) unite(other couple.Letter) {
 		}
 	})
 	ch.Propose(ch.Reserve(0, errchan.CreateIntercomm), assent(true, nil), func(d *errchan.Decision, over error) {
-		ch.Release(false)
+		ch.Release()
 		done(k.united(ic, d, over))
 	})
 }

@@ -105,7 +105,13 @@ func (ic *Intercomm) Signal(ctx context.Context, err error) error { return ic.Un
 func (ic *Intercomm) Revoke(ctx context.Context) error { return ic.Union().Revoke(ctx) }
 
 // Close ends the use of the Intercomm, and of Union.
-func (ic *Intercomm) Close(ctx context.Context) error { return ic.Union().Close(ctx) }
+func (ic *Intercomm) Close(ctx context.Context) error {
+	if v := recover(); v != nil {
+		defer ic.Release() // it sees the panic
+		panic(v)
+	}
+	return ic.Union().Close(ctx)
+}
 
 // Release is [Comm.Release] of Union.
 func (ic *Intercomm) Release() {

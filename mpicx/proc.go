@@ -278,8 +278,8 @@ func (p *proc) forget() {
 // soon as it waits, or a scope or its program has ended: then they have the error, if this is
 // because of one.
 type parting struct {
-	t transport.Comm
-	c *ledger.Comm
+	tell func() // tells them
+	c    *ledger.Comm
 }
 
 // part notes that the rank has given up a communicator.
@@ -317,7 +317,7 @@ func (p *proc) partBut(c *ledger.Comm) {
 	p.parts.Store(len(p.parting) > 0)
 	p.mu.Unlock()
 	for _, d := range all {
-		d.t.Release()
+		d.tell()
 	}
 }
 

@@ -111,18 +111,39 @@ func TestReleaseLosesNothing(t *testing.T) {
 // An error that ends a scope in which Release is deferred is what all get, and nothing else.
 func TestReleaseInAScope(t *testing.T) {
 	runBothTimes(t, 10, 3, func(ctx context.Context, world *mpicx.Comm) error {
-		for i := range 3 {
+		for i := range 9 {
 			err := world.TryAll(ctx, func(ctx context.Context) error {
 				c := world.Dup().MustGet(ctx)
 				defer c.Release()
-				if world.Rank() == i {
-					return fmt.Errorf("rank %d fails", i)
+				if world.Rank() == i%3 {
+					return fmt.Errorf("%d fails", i)
 				}
-				return c.Barrier().Wait(ctx)
+				return []func() future.Waiter{
+					func() future.Waiter { return c.Barrier() },
+					func() future.Waiter { return c.Dup() },
+					func() future.Waiter { return c.Agree(1) },
+				}[i/3]().Wait(ctx)
 			})
-			mpicx.Throw(messagesAre(err, fmt.Sprintf("rank %d fails", i)))
+			mpicx.Throw(messagesAre(err, fmt.Sprintf("%d fails", i)))
 		}
 		return nil
+	})
+}
+
+// Agreements end too, even if a communicator that was made from the one that is released lives.
+func TestReleaseOfAParent(t *testing.T) {
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) (err error) {
+		c := dup(ctx, world)
+		child := dup(ctx, c)
+		if c.Rank() == 1 {
+			c.Release()
+		} else if err := c.Agree(1).Wait(ctx); err == nil || !strings.Contains(err.Error(), "released") {
+			return fmt.Errorf("got %w, expected that rank 1 has released the communicator", err)
+		}
+		if err := child.Barrier().Wait(ctx); !corrupted(err) {
+			return fmt.Errorf("got %w, expected a corruption, as of the parent", err)
+		}
+		return world.Barrier().Wait(ctx)
 	})
 }
 
@@ -139,6 +160,12 @@ func TestAPanicPassesACommunicator(t *testing.T) {
 			c := world.Dup().MustGet(ctx)
 			defer c.Close(ctx)
 			return work(c)
+		},
+		"Close of an Intercomm": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error {
+			side := min(world.Rank(), 1)
+			ic := mpicx.CreateIntercomm(world.Split(side, 0).MustGet(ctx), 0, world, 1-side, 0).MustGet(ctx)
+			defer ic.Close(ctx)
+			return work(ic.Union())
 		},
 		"Try": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) (err error) {
 			if err := world.Try(ctx, func(ctx context.Context) error {
@@ -213,4 +240,33 @@ func TestDroppedCommunicatorsAreFreed(t *testing.T) {
 			return world.Barrier().Wait(ctx)
 		}, mpicx.WithRanks(ranks), backend))
 	})
+}
+
+// A Comm is in use while a method waits, and while an Intercomm is made over it.
+func TestWhatIsInUseIsNotDropped(t *testing.T) {
+	oneProcess(t)
+	for name, use := range map[string]func(ctx context.Context, rank int, c, group *mpicx.Comm) error{
+		"Signal": func(ctx context.Context, rank int, c, group *mpicx.Comm) error {
+			if rank == 0 {
+				return messagesAre(c.Signal(ctx, errors.New("signalled")), "signalled")
+			}
+			return messagesAre(c.Barrier().Wait(ctx), "signalled")
+		},
+		"CreateIntercomm": func(ctx context.Context, rank int, c, group *mpicx.Comm) error {
+			return mpicx.CreateIntercomm(group, 0, c, 1-rank%2, 0).Wait(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
+				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
+					c, group := world.Dup().MustGet(ctx), world.Split(world.Rank()%2, 0).MustGet(ctx)
+					for range 20 * min(world.Rank(), 1) { // rank 0 waits meanwhile
+						runtime.GC()
+						runtime.Gosched()
+					}
+					return use(ctx, world.Rank(), c, group)
+				}, mpicx.WithRanks(3), backend))
+			})
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	pkgerrors "github.com/pkg/errors"
 
@@ -22,6 +23,7 @@ func (c *Comm) SignalError(ctx context.Context, code int) error {
 	if err := c.ready("SignalError", ctx); err != nil {
 		return err
 	}
+	defer runtime.KeepAlive(c) // the program uses it until then: see dropped
 	return c.signal(ctx, &codeError{code})
 }
 
@@ -42,6 +44,7 @@ func (c *Comm) Signal(ctx context.Context, err error) error {
 	if err == nil {
 		return mpiErrorf("Signal", ClassOther, "nil error, expected one for the other ranks")
 	}
+	defer runtime.KeepAlive(c)
 	return c.signal(ctx, err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -187,6 +188,7 @@ func (c *Comm) Stopping(ctx context.Context) error {
 	if err != nil && stopIn(err) == nil {
 		c.uncountStop()
 	}
+	runtime.KeepAlive(c) // the program uses it until then: see dropped
 	return err
 }
 

@@ -174,9 +174,17 @@ func (ch *Channel) refusal(id errchan.Agreement) error {
 }
 
 // Release says that this rank's program has closed the communicator.
-func (ch *Channel) Release(alone bool) {
+func (ch *Channel) Release() {
 	ch.do(func(*Machine) {
-		ch.closing, ch.alone = true, alone
+		ch.closing = true
+		ch.closeIfIdle()
+	})
+}
+
+// Part says so too, and that other ranks may not have closed it.
+func (ch *Channel) Part() {
+	ch.do(func(*Machine) {
+		ch.alone = true
 		ch.closeIfIdle()
 	})
 }
@@ -185,10 +193,13 @@ func (ch *Channel) Release(alone bool) {
 // waits for no agreement there. The other ranks keep their sides until then. The caller
 // holds mu.
 func (ch *Channel) closeIfIdle() {
-	if ch.closing && len(ch.proposed) == 0 {
-		if ch.alone {
-			ch.machine.Leave()
-		}
+	if len(ch.proposed) > 0 {
+		return
+	}
+	if ch.alone {
+		ch.machine.Leave()
+	}
+	if ch.closing {
 		ch.machine.Close()
 	}
 }

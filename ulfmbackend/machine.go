@@ -269,7 +269,7 @@ func (m *Machine) Leave() {
 // standIn makes an empty proposal to each agreement if the program has ended: this rank counts
 // as dead there.
 func (m *Machine) standIn() {
-	if !m.left {
+	if !m.left || m.released {
 		return
 	}
 	for _, k := range []Stream{Repairs, Creations} {

@@ -28,9 +28,7 @@ type Channel interface {
 	// of no open round there. The client still joins rounds. It is told once all ranks have said
 	// so or, if they see deaths, all living ones. With a black channel, ranks that have called
 	// Leave count too.
-	// Alone says that other ranks may not have closed it. In agreements that they begin there this
-	// one then counts as dead.
-	Release(alone bool)
+	Release()
 	// Waiting says what the open round waits for, for the diagnosis of a hang. It is
 	// empty when no round is open.
 	Waiting() string

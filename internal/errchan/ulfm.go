@@ -46,6 +46,10 @@ type ULFM interface {
 	Abandon(cause error)
 	// Finish ends this rank's proposals, now and later, with cause: no rank takes part any more.
 	Finish(cause error)
+	// Part says that this rank's program has closed the communicator, and that others may not have.
+	// In agreements that they begin there this rank counts as dead, once those are over for which
+	// it waits itself.
+	Part()
 	// Propose makes this rank's proposal. The function gets the decision, or the error
 	// if Advance or Release came before, on any goroutine. It must not block.
 	Propose(Agreement, Proposal, func(*Decision, error))

@@ -247,6 +247,10 @@ func (s *Store) describe(parts bool) (all []*holding) {
 
 // Close ends the use of the store. It is collective, like a communicator's Close. The files remain.
 func (s *Store) Close(ctx context.Context) error {
+	if v := recover(); v != nil {
+		defer s.Release() // it sees the panic
+		panic(v)
+	}
 	if s == nil {
 		return nilStore("Close")
 	}

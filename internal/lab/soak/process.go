@@ -224,7 +224,7 @@ func (p *process) carryOut(o *ledger.Output) {
 		}
 	case ledger.Forget:
 		if m := ownerOf(o.Comm); !m.released {
-			m.ch.Release(false)
+			m.ch.Release()
 		} else {
 			m.forgotten()
 		}
