@@ -100,15 +100,17 @@ func (c *comm) giveUpIn(v any) {
 	if c == nil || c.proc.dead.Load() || c.proc.stage.Load() >= stageEnded {
 		return
 	}
-	if cause := panicked(v); cause != nil {
+	cause := panicked(v)
+	if cause != nil {
 		c.raise(newFailure(cause, 2), &ledger.Raised{Cause: traced(cause), Corrupt: true})
 	}
 	if c.parent == nil || c.isClosed() {
 		return
 	}
 	c.leaveMessages()
-	c.close()
-	c.proc.part(parting{c.part, &c.ledger})
+	if c.close(); cause == nil { // else all are told of the corruption
+		c.proc.part(parting{c.part, &c.ledger})
+	}
 }
 
 // part tells the peers that need this rank on c that it has given c up by itself.

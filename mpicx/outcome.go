@@ -81,13 +81,19 @@ func (c *comm) callFailed(op string, err error, cell *waiting.Cell) {
 	if err == nil || cell.Kept() == nil {
 		return
 	}
-	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: hasType[*transport.LeftError](err) || hasType[*transport.MismatchError](err)}
+	f := observe.FailedFuture{Cell: cell, Comm: &c.ledger, Name: c.name, Err: err, Call: true, Unmet: hasLeft(err) || hasType[*transport.MismatchError](err)}
 	if gone := c.missingIn(err); len(gone) > 0 {
 		f.Err, f.Unmet = &MPIError{Op: op, Class: ClassOther, Text: haveReturned(gone, c.parent != nil), err: err}, true
 	}
 	if f.Unmet || !isOthers(err) {
 		c.proc.leaks.Failing(f)
 	}
+}
+
+// hasLeft says whether an operation ended with err because the program of a rank has ended.
+func hasLeft(err error) bool {
+	left, ok := errors.AsType[*transport.LeftError](err)
+	return ok && !left.Released
 }
 
 // missingIn returns the ranks that are missing in an operation that ends with err because their

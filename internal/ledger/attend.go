@@ -58,14 +58,15 @@ func (l *Ledger) Watch(n int) (due bool) {
 func (l *Ledger) Attend(c *Comm) {
 	// An operation that is about to end with an error does not count. The program will be
 	// told of that error, but not of a later one, and what it raises next belongs with the
-	// later one.
+	// later one. That c is closed ends no operation that was begun before.
 	switch {
 	case l.holds > 0:
 		return
 	case c.isAhead():
 		c.joinAbove()
 		return
-	case c.resolved() != nil:
+	}
+	if r := c.resolved(); r != nil && r != Closure {
 		return
 	}
 	bound := c.bound()
