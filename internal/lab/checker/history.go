@@ -180,7 +180,7 @@ func (h *history) owner(err error, candidates ...*inst) *inst {
 			}
 			corrupt := isCorruption(err)
 			unknown := func(f mpicx.Failure) bool {
-				return len(f.Message) < mpicx.MaxMessage-8 && !h.hasRaised(a, f, corrupt) && !isPassedOn(f.Message) && !(corrupt && h.isForsaken(a, f.Rank, f.Message))
+				return len(f.Message) < mpicx.MaxMessage-8 && !h.hasRaised(a, f, corrupt) && !isPassedOn(f.Message) && !((corrupt || h.returns) && h.isForsaken(a, f.Rank, f.Message))
 			}
 			if slices.ContainsFunc(failuresOf(err), unknown) {
 				return nil
