@@ -199,8 +199,8 @@ func (c *communicator) needs(s *Comm) (needed bool) {
 	return needed
 }
 
-// expireIfNeeded ends the process of s, whose program has ended, if another rank needs it. If it has
-// released the communicator, the requests of that rank end instead.
+// expireIfNeeded ends the process of s, whose program has ended, if another rank needs it. If it
+// has released the communicator, the requests of that rank end instead.
 func (c *communicator) expireIfNeeded(s *Comm) {
 	if !s.released.Load() && c.needs(s) {
 		s.process.expire()
