@@ -143,7 +143,7 @@ func dropped(c *comm) {
 	default:
 		c.proc.observer.Happened(observe.Event{Kind: observe.Drop, Comm: c.name})
 		c.giveUpIn(nil)
-		c.proc.partAll()
+		c.part() // and not what a scope has released that still runs
 	}
 }
 
