@@ -68,22 +68,22 @@ func (c *Comm) Close(ctx context.Context) error {
 	return nil
 }
 
-// Release gives up this rank's Comm, and never waits: MPI_Comm_free as in paper 000, section 3.3. It
-// is right in a defer, next to the call that makes the communicator:
+// Release gives up this rank's Comm, and never waits: MPI_Comm_free as in paper 000, section 3.3.
+// It is right in a defer, next to the call that makes the communicator:
 //
 //	defer dup.Release()
 //
 // When all ranks have called Release or Close, or have dropped their Comms, the communicator is
 // freed in the background. Until then this rank still takes part in its errors. Pending operations
-// of this rank continue, as after Close. An operation of another rank that needs this one ends, once
-// this rank waits for something else, or a Try, TryAll or Guard or its program has ended: at all
-// ranks with an error of that scope or, if there is none, with a *CommCorruptedError which says that
-// this rank has released the communicator. Under [ErrorsReturn] it ends with an *MPIError, and no
-// other rank is told.
+// of this rank continue, as after Close. An operation of another rank that needs this one ends,
+// once this rank waits for something else, or a Try, TryAll or Guard or its program has ended: at
+// all ranks with an error of that scope or, if there is none, with a *CommCorruptedError which says
+// that this rank has released the communicator. Under [ErrorsReturn] it ends with an *MPIError, and
+// no other rank is told.
 //
 // In a panic Release corrupts the communicator first, as the destructor of paper 004 does, and the
-// panic continues. For that it has to be deferred itself: func() { dup.Release() } sees no panic. An
-// error that is thrown to a Try is no panic, and runtime.Goexit looks like a return.
+// panic continues. For that it has to be deferred itself: func() { dup.Release() } sees no panic.
+// An error that is thrown to a Try is no panic, and runtime.Goexit looks like a return.
 //
 // On a nil Comm, and on one that is closed, Release does nothing. The world ends with [Run].
 func (c *Comm) Release() {

@@ -80,8 +80,7 @@ type comm struct {
 	// released says that all ranks have closed the communicator.
 	released atomic.Bool
 
-	// calls counts the collective calls of this rank on c whose futures are pending, of those that
-	// begins begins.
+	// calls counts the pending calls of this rank on c that begins has begun.
 	calls atomic.Int32
 
 	// voting counts the agreements of an epoch, with the black channel. proc.mu protects it.

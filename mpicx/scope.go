@@ -99,7 +99,7 @@ func (s *scope) close() {
 }
 
 // corruptInside corrupts the communicators that were made from c inside of s. A panic or
-// runtime.Goexit has ended the function of s, so nobody at this rank goes on with them.
+// runtime.Goexit has ended the function of s, so nobody at this rank uses them any more.
 func (c *comm) corruptInside(s *scope) {
 	cause := fmt.Errorf("a panic or runtime.Goexit has left the Try on %s in which it was made", c.name)
 	for _, d := range c.family()[1:] {
