@@ -88,6 +88,17 @@ func product(dims []int) int {
 	return n
 }
 
+// Release is [Comm.Release]. Ranks that are not in the grid may call it, too.
+func (g *Cart) Release() {
+	v := recover()
+	if g != nil {
+		defer g.Comm.Release() // it sees the panic
+	}
+	if v != nil {
+		panic(v)
+	}
+}
+
 func newCart(c *comm, dims []int, periods []bool) *Cart {
 	g := &Cart{Comm: c.handle(), dims: dims, periods: periods, neighbors: &neighborhood{comm: c}}
 	for i := range dims {

@@ -214,6 +214,8 @@ func TestCloseAndRelease(t *testing.T) {
 		c.Release() // does nothing
 		var none *mpicx.Comm
 		none.Release()
+		var outside *mpicx.Cart
+		outside.Release()
 		world.Release()
 		return world.Barrier().Wait(ctx)
 	})
