@@ -254,21 +254,6 @@ func TestWhatIsInUseIsNotDropped(t *testing.T) {
 			}
 			return messagesAre(c.Barrier().Wait(ctx), "signalled")
 		},
-		"what a scope releases": func(ctx context.Context, rank int, c, _ *mpicx.Comm) error {
-			c.Dup().MustGet(ctx) // is dropped while the scope runs
-			return messagesAre(c.TryAll(ctx, func(ctx context.Context) error {
-				d := c.Dup().MustGet(ctx)
-				if rank > 0 {
-					return d.Barrier().Wait(ctx)
-				}
-				d.Release()
-				for range 20 {
-					runtime.GC()
-					runtime.Gosched()
-				}
-				return errors.New("fails")
-			}), "fails")
-		},
 		"CreateIntercomm": func(ctx context.Context, rank int, c, group *mpicx.Comm) error {
 			return mpicx.CreateIntercomm(group, 0, c, 1-rank%2, 0).Wait(ctx)
 		},
