@@ -270,7 +270,7 @@ func (x *Exchange) Completed(r *transport.Request) {
 // released the communicator, but other ranks may need its next steps.
 func (x *Exchange) check(r *transport.Request) {
 	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
-	left, gone := r.Err.(*transport.LeftError)
+	left, gone := errors.AsType[*transport.LeftError](r.Err)
 	switch s := &r.Status; {
 	case gone && left.Released && x.Signature.Kind() == signature.Close:
 	case r.Err != nil && !tooLong:
