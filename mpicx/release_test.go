@@ -27,14 +27,14 @@ func hasReleased(err error, rank int) error {
 // A rank that releases a communicator waits for nobody. Whatever another rank waits for there, it is
 // told who is missing.
 func TestReleaseTellsThoseThatWait(t *testing.T) {
-	for name, wait := range map[string]func(c *mpicx.Comm) future.Waiter{
+	for name, wait := range inOrder(map[string]func(c *mpicx.Comm) future.Waiter{
 		"Barrier": func(c *mpicx.Comm) future.Waiter { return c.Barrier() },
 		"Recv":    func(c *mpicx.Comm) future.Waiter { return mpicx.Recv(c, []int{0}, 1, 0) },
 		"Probe":   func(c *mpicx.Comm) future.Waiter { return mpicx.Probe[int](c, 1, 0) },
 		"Ssend":   func(c *mpicx.Comm) future.Waiter { return mpicx.Ssend(c, []int{0}, 1, 0) },
 		"Split":   func(c *mpicx.Comm) future.Waiter { return c.Split(0, 0) },
 		"Gather":  func(c *mpicx.Comm) future.Waiter { return mpicx.AllgatherValue(c, 1) },
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				c := dup(ctx, world)
@@ -53,14 +53,14 @@ func TestReleaseTellsThoseThatWait(t *testing.T) {
 // It tells them even if it waits without Wait.
 func TestReleaseBeforeOtherWaits(t *testing.T) {
 	answer := func(world *mpicx.Comm) future.Waiter { return mpicx.Recv(world, []int{0}, 0, 0) }
-	for name, wait := range map[string]func(world *mpicx.Comm){
+	for name, wait := range inOrder(map[string]func(world *mpicx.Comm){
 		"Done": func(world *mpicx.Comm) { <-answer(world).Done() },
 		"Test": func(world *mpicx.Comm) {
 			for f, done := answer(world), false; !done; done, _ = f.Test() {
 				runtime.Gosched()
 			}
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			runBoth(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 				c := dup(ctx, world)
@@ -137,7 +137,7 @@ func TestReleaseOfAParent(t *testing.T) {
 		child := dup(ctx, c)
 		if c.Rank() == 1 {
 			c.Release()
-		} else if err := c.Agree(1).Wait(ctx); err == nil || !strings.Contains(err.Error(), "released") {
+		} else if err := c.Agree(1).Wait(ctx); !corrupted(err) && !hasType[*mpicx.MPIError](err) {
 			return fmt.Errorf("got %w, expected that rank 1 has released the communicator", err)
 		}
 		if err := child.Barrier().Wait(ctx); !corrupted(err) {
@@ -150,7 +150,7 @@ func TestReleaseOfAParent(t *testing.T) {
 // A panic that passes a deferred Release or Close, or a Try in which a communicator was made,
 // corrupts that, and continues. So nobody waits for the rank there when it is recovered further up.
 func TestAPanicPassesACommunicator(t *testing.T) {
-	for name, step := range map[string]func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error{
+	for name, step := range inOrder(map[string]func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error{
 		"Release": func(ctx context.Context, world *mpicx.Comm, work func(*mpicx.Comm) error) error {
 			c := world.Dup().MustGet(ctx)
 			defer c.Release()
@@ -176,7 +176,7 @@ func TestAPanicPassesACommunicator(t *testing.T) {
 			}
 			return err
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
 				var caught any
@@ -247,7 +247,7 @@ func TestDroppedCommunicatorsAreFreed(t *testing.T) {
 // A Comm is in use while a method waits, and while an Intercomm is made over it.
 func TestWhatIsInUseIsNotDropped(t *testing.T) {
 	oneProcess(t)
-	for name, use := range map[string]func(ctx context.Context, rank int, c, group *mpicx.Comm) error{
+	for name, use := range inOrder(map[string]func(ctx context.Context, rank int, c, group *mpicx.Comm) error{
 		"Signal": func(ctx context.Context, rank int, c, group *mpicx.Comm) error {
 			if rank == 0 {
 				return messagesAre(c.Signal(ctx, errors.New("signalled")), "signalled")
@@ -257,7 +257,7 @@ func TestWhatIsInUseIsNotDropped(t *testing.T) {
 		"CreateIntercomm": func(ctx context.Context, rank int, c, group *mpicx.Comm) error {
 			return mpicx.CreateIntercomm(group, 0, c, 1-rank%2, 0).Wait(ctx)
 		},
-	} {
+	}) {
 		t.Run(name, func(t *testing.T) {
 			bothBackends(t, func(t *testing.T, backend mpicx.Option) {
 				require.NoError(t, mpicx.Run(t.Context(), func(ctx context.Context, world *mpicx.Comm) error {
