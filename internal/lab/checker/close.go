@@ -12,14 +12,14 @@ import (
 // releases notes that the rank releases a communicator. It is called by a panic too, which continues.
 func (r *rank) releases(c *inst, failed *bool) {
 	if v := recover(); v != nil {
-		if _, thrown := asThrown(v); !thrown && !c.closed {
+		if _, thrown := asThrown(v); !thrown && !c.closed.Load() {
 			r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, false)
 		}
 		defer panic(v)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.closed = true
+	c.closed.Store(true)
 	r.givenUp.Store(report{comm: c.name, rank: c.Rank()}, *failed)
 }
 
@@ -32,7 +32,7 @@ func (r *rank) shut(e *env, c *inst, watched bool) error {
 	switch {
 	case v.err == nil:
 		r.mu.Lock()
-		c.closed = true
+		c.closed.Store(true)
 		r.mu.Unlock()
 	case isVerdict(v.err):
 		if isCorruption(v.err) && v.of == c.name {

@@ -78,13 +78,13 @@ func (r *rank) inside(s *step, e *env, d *inst, failed *bool) error {
 	err := r.all(s.body, e)
 	*failed = err != nil
 	closes := s.close && !s.has(r.id)
-	if err == nil && closes && !d.closed {
+	if err == nil && closes && !d.closed.Load() {
 		err = r.shut(e, d, false)
 	}
 	r.useless(d, e)
 	if s.absorb && err != nil && r.ofOnly(err, d) {
 		err = nil
-		for tries := 0; closes && !d.closed && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
+		for tries := 0; closes && !d.closed.Load() && err == nil && tries < 100; tries++ { // all its ranks repeat this, even those to which Close has returned an error
 			if err = r.shut(e, d, false); err != nil && r.ofOnly(err, d) {
 				err = nil
 			}
@@ -116,7 +116,7 @@ func (r *rank) unmade(what string, making *future.Future[*mpicx.Comm], err error
 // useless checks that even an operation that needs no other rank fails on a corrupted communicator
 // (C4).
 func (r *rank) useless(d *inst, e *env) {
-	if !d.corrupt || d.closed || !d.whole() {
+	if !d.corrupt || d.closed.Load() || !d.whole() {
 		return
 	}
 	v := event{what: "Recv from itself", comm: d, begin: r.now(), quiet: true}

@@ -202,7 +202,7 @@ func (r *rank) note(v *event, e *env, deadline bool, allowed ...error) {
 	v.in, v.beside = e.in, e.beside
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed && c.name == v.of })
+	v.closed = slices.ContainsFunc(r.insts, func(c *inst) bool { return c.closed.Load() && c.name == v.of })
 	if propagated(*v) { // it is the error of the scope at whose place it was raised, and of those inside
 		from := v.in.try(v.of)
 		if v.owner = r.ownerAt(from, v.of, v.err); v.scope && v.owner == v.in {

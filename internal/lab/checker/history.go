@@ -281,8 +281,8 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 	switch {
 	case deadline && errors.Is(e.err, context.DeadlineExceeded):
 	case isReturned(e.err): // the rank that would send has returned
-	case (h.returns || e.comm.closed) && h.isForsaken(e.comm, e.comm.Rank(), e.err.Error()):
-	case (h.byHand || e.comm.closed) && h.ofDeaths(e, candidates):
+	case (h.returns || e.comm.closed.Load()) && h.isForsaken(e.comm, e.comm.Rank(), e.err.Error()):
+	case (h.byHand || e.comm.closed.Load()) && h.ofDeaths(e, candidates):
 	default:
 		for _, a := range allowed {
 			if errors.Is(e.err, a) {

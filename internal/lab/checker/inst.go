@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 )
@@ -12,12 +13,12 @@ type inst struct {
 	*mpicx.Comm
 	name    string
 	parent  *inst
-	members []int // their ranks in the world
-	taken   []int // by member: its incarnation
-	unwound bool  // this rank has left its Guard by an error of its own
-	lost    bool  // a call has returned its CommCorruptedError
-	corrupt bool  // a call on it has returned a CommCorruptedError
-	closed  bool  // Close has returned nil
+	members []int       // their ranks in the world
+	taken   []int       // by member: its incarnation
+	unwound bool        // this rank has left its Guard by an error of its own
+	lost    bool        // a call has returned its CommCorruptedError
+	corrupt bool        // a call on it has returned a CommCorruptedError
+	closed  atomic.Bool // Close has returned nil
 }
 
 // isOwner reports whether err is c's own verdict, and not one of a communicator that c is derived from. In tests of
