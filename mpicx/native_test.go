@@ -19,7 +19,7 @@ func TestNativeIsUsed(t *testing.T) {
 	}
 	require.NoError(t, Run(t.Context(), func(ctx context.Context, world *Comm) error {
 		made := world.Dup().MustGet(ctx)
-		if library(world) == nil || library(made) != nil {
+		if library(world.of()) == nil || library(made.of()) != nil {
 			return errors.New("MPI is to revoke and agree on the world, and on nothing else")
 		}
 		return made.Close(ctx)
