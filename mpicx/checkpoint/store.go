@@ -265,17 +265,16 @@ func (s *Store) Close(ctx context.Context) error {
 func (s *Store) Release() {
 	v := recover()
 	switch {
-	case v == nil && s != nil:
+	case s == nil:
+	case v != nil:
+		defer s.comm.Release() // it sees the panic
+	default:
 		go func(comm *mpicx.Comm, saved <-chan struct{}) {
 			<-saved
 			comm.Release()
 		}(s.comm, s.pending.Done())
-	case s != nil:
-		defer s.comm.Release() // it sees the panic
-		fallthrough
-	default:
-		if v != nil {
-			panic(v)
-		}
+	}
+	if v != nil {
+		panic(v)
 	}
 }
