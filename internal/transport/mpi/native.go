@@ -26,6 +26,7 @@ type natives struct {
 
 	// The lock of all MPI calls protects the following fields.
 	base     C.int              // the slot of the communicator that others are made from
+	first    *C.int             // that of the communicator of the first library; nil: it is taken
 	owner    map[C.int]*library // owners of slots
 	makings  []*library         // to be made, in order
 	proposed bool               // the agreement to make the first is under way
@@ -45,8 +46,13 @@ func requestsNative() int {
 // startNative is called by all processes together.
 func startNative() error {
 	native.owner = make(map[C.int]*library)
-	native.calls, native.makings, native.proposed = nil, nil, false
-	return result("MPI_Comm_dup", C.nx_base(&native.base))
+	native.calls, native.makings, native.proposed, native.first = nil, nil, false, new(C.int)
+	for _, slot := range []*C.int{&native.base, native.first} {
+		if err := result("MPI_Comm_dup", C.nx_dup(slot)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // call calls f in the next poll. F returns the name of the MPI function that it has called, and
@@ -94,9 +100,10 @@ func pollNative(s *node.Sink) (happened bool) {
 
 // library is a transport.Library of all processes.
 //
-// In MPI 5.0 only MPIX_Comm_shrink, which blocks, can make its communicator after deaths. So all
-// processes first agree to make it, without blocking. Each then calls MPIX_Comm_shrink in its
-// next poll, and no process waits for one that waits for it elsewhere.
+// The communicator of a job's first library is made when the job starts. In MPI 5.0 only
+// MPIX_Comm_shrink, which blocks, can make another one after deaths. So all processes first agree
+// to make it, without blocking. Each then calls MPIX_Comm_shrink in its next poll, and no process
+// waits for one that waits for it elsewhere.
 type library struct {
 	client transport.LibraryClient
 	slot   C.int
@@ -113,8 +120,14 @@ func NewLibrary() transport.Library { return &library{} }
 func (l *library) Listen(client transport.LibraryClient) {
 	l.client = client
 	call(func() (string, C.int) {
-		native.makings = append(native.makings, l)
-		return "", 0
+		if native.first == nil {
+			native.makings = append(native.makings, l)
+			return "", 0
+		}
+		l.slot = *native.first
+		native.first = nil
+		C.nx_watch(l.slot)
+		return l.begin()
 	})
 }
 
@@ -134,7 +147,12 @@ func (n *natives) make() (string, C.int) {
 	if code := C.nx_make(n.base, &l.slot); code != 0 {
 		return "MPIX_Comm_shrink", code
 	}
-	n.owner[l.slot] = l
+	return l.begin()
+}
+
+// begin makes the calls that have waited until the library has its communicator.
+func (l *library) begin() (string, C.int) {
+	native.owner[l.slot] = l
 	l.made = true
 	for _, f := range l.early {
 		if call, code := f(); code != 0 {

@@ -1,5 +1,5 @@
 // The part of MPI that -tags native needs, beside shim.h: communicators to revoke and to
-// agree on. All calls are under the same lock, and only nx_base and
+// agree on. All calls are under the same lock, and only nx_dup and
 // nx_make block.
 #include <mpi.h>
 #include <stdint.h>
@@ -71,16 +71,19 @@ static int nx_slot_new(void) {
 	return i;
 }
 
-// nx_base makes a communicator of all processes, from which the others are made.
-static int nx_base(int *slot) {
+// nx_dup makes a communicator of all processes. Nothing is told of its revoke before nx_watch.
+static int nx_dup(int *slot) {
 	MPI_Comm comm;
 	int code = MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	if (code != MPI_SUCCESS) return code;
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	*slot = nx_slot_new();
 	nx_slots[*slot].comm = comm;
+	nx_slots[*slot].told = 1;
 	return MPI_SUCCESS;
 }
+
+static void nx_watch(int slot) { nx_slots[slot].told = 0; }
 
 // nx_make makes a communicator of all living processes. It returns once they all have called
 // it: see type library in native.go.
