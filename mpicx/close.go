@@ -22,7 +22,8 @@ import (
 //
 // Pending operations continue, as in MPI. A receive whose message nobody sent before Close does not
 // end: [Cancel] it before. If Close is deferred itself, and called by a panic, it does what
-// [Comm.Release] does. If another rank has called Release, it does not wait for that one.
+// [Comm.Release] does. If it needs a rank that has called Release, it does the same, and waits for
+// nobody.
 func (c *Comm) Close(ctx context.Context) error {
 	if v := recover(); v != nil {
 		c.of().giveUpIn(v)
@@ -43,7 +44,8 @@ func (c *Comm) Close(ctx context.Context) error {
 			err = c.meetToClose().Wait(ctx)
 		}
 		if _, ok := err.(*transport.LeftError); ok {
-			err = nil
+			c.giveUpIn(nil)
+			return nil
 		}
 		if c.isOfScope(err) {
 			c.close()

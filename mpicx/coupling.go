@@ -276,10 +276,9 @@ func (k *coupling) unite(other couple.Letter) {
 	u := couple.UnionOf(k.own, other)
 	id := transport.AssentName(u.Second).Digest(u.First)
 	name := transport.UnionName(transport.Epoch(k.own.Epoch), id)
-	made, err := root.deriveUnder(root, name, true, u.Members, u.Members, u.Name)
+	made, err := root.deriveUnder(root, c, name, true, u.Members, u.Members, u.Name)
 	var t transport.Comm
 	if err == nil {
-		made.errhandler.Store(c.errhandler.Load())
 		t, err = root.t.Sub(transport.AssentName(id), u.Members)
 	}
 	if err != nil {

@@ -49,7 +49,7 @@ func (c *Comm) Dup() *future.Future[*Comm] {
 // derive makes a communicator from c, and its error channel. Errors of c are errors of it too (D1).
 // It does not wait: other ranks may make their sides later, and messages to these wait for them.
 func (c *comm) derive(name transport.Name, members, worldRanks []int, called string) (*comm, error) {
-	return c.deriveUnder(c, name, false, members, worldRanks, called)
+	return c.deriveUnder(c, c, name, false, members, worldRanks, called)
 }
 
 // deriveUnder is like derive, but the parent of the new communicator, whose errors are also its
@@ -57,9 +57,12 @@ func (c *comm) derive(name transport.Name, members, worldRanks []int, called str
 // errors come in the meantime. Otherwise an error of c since the epoch of the call ends the call: a
 // rank that was told of it before it called has not made its side.
 //
+// Its errhandler is that of like at this moment, as in MPI, or ErrorsPropagate if like is nil. Deaths
+// may be met on it before deriveUnder returns.
+//
 // The channel has a duplicate of its own. What drops messages of programs, an epoch or a revoke,
 // must not drop the channel's.
-func (c *comm) deriveUnder(parent *comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*comm, error) {
+func (c *comm) deriveUnder(parent, like *comm, name transport.Name, agreed bool, members, worldRanks []int, called string) (*comm, error) {
 	// t's epoch counts the errors of each ancestor by its generation (see transport.Epoch). t is
 	// made from c, even if parent is another communicator, because members are ranks of c.
 	name.Generation = parent.ledger.Generation() + 1
@@ -71,7 +74,10 @@ func (c *comm) deriveUnder(parent *comm, name transport.Name, agreed bool, membe
 	if err != nil {
 		return nil, err
 	}
-	d := newComm(c.proc, t, c, parent, called)
+	d := newComm(c.proc, t, parent, called)
+	if like != nil {
+		d.errhandler.Store(like.errhandler.Load())
+	}
 	d.id = name.Digest(c.id)
 	if late := d.open(c, dup, worldRanks, name.Epoch, agreed, members == nil); !late {
 		return d, nil
@@ -82,19 +88,15 @@ func (c *comm) deriveUnder(parent *comm, name transport.Name, agreed bool, membe
 	return nil, mpiErrorf("Dup", ClassComm, "an error of %s came in the meantime", c.name)
 }
 
-// newComm makes a communicator over t. It can be used after open. from is the communicator from
-// which it is made; nil for the world. Errors of parent are its errors too. Its errhandler is
-// from's at this moment, as in MPI; later changes of from's do not concern it.
-func newComm(p *proc, t transport.Comm, from, parent *comm, name string) *comm {
+// newComm makes a communicator over t. It can be used after open. Errors of parent are its errors
+// too.
+func newComm(p *proc, t transport.Comm, parent *comm, name string) *comm {
 	c := &comm{proc: p, t: t, rank: t.Rank(), size: t.Size(), parent: parent, name: name}
 	c.keeper, c.exposed = &keeper{comm: c, mode: ledger.Take}, hook.Hide((*inside)(c))
 	c.chooser = collective.ChooserFor(t)
 	c.ledger.Owner = c
 	waiting.Of(c.succeeded.Future()).Keep(c.keeper)
 	c.succeeded.Complete(struct{}{}, nil)
-	if from != nil {
-		c.errhandler.Store(from.errhandler.Load())
-	}
 	return c
 }
 

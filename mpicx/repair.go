@@ -88,7 +88,7 @@ func shrink[T any](c *comm, as func(made *comm, dead []int) T) *future.Future[T]
 	return repair(c, errchan.Proposal{Call: errchan.Shrink, Flag: whole}, func(r *repairing[T], d *errchan.Decision) {
 		living := d.Meaning(c.survivors).(*survivors)
 		name := transport.ShrinkName(r.id.Epoch, r.id.Seq, living.without)
-		made, err := c.deriveUnder(c.heir(d), name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
+		made, err := c.deriveUnder(c.heir(d), c, name, true, living.members, living.worldRanks, fmt.Sprintf("%s.shrink%d", c.name, r.id.Seq))
 		if err != nil {
 			r.end(*new(T), mpiError("Shrink", err))
 			return

@@ -76,17 +76,16 @@ func (c *comm) replace(r *repairing[*Comm], d *errchan.Decision) {
 	// member that has the decision invites them, so no death can prevent it (package replace).
 	case l.pool != nil:
 		l.adopt(next)
-		made, err = l.join(next)
+		made, err = l.join(next, c)
 	default:
 		l.adopt(next)
-		made, err = c.deriveUnder(c.heir(d), transport.ReplaceName(r.id.Epoch, r.id.Seq, 0), true, nil, c.ledger.Ranks(), next.Name())
+		made, err = c.deriveUnder(c.heir(d), c, transport.ReplaceName(r.id.Epoch, r.id.Seq, 0), true, nil, c.ledger.Ranks(), next.Name())
 	}
 	if err != nil {
 		r.fail(mpiError("Replace", err))
 		return
 	}
 	l.succeed(made)
-	made.errhandler.Store(c.errhandler.Load())
 	made.inheritStop(c)
 	r.happened(observe.Replace, made)
 	r.end(made.handle(), nil)
@@ -155,12 +154,11 @@ func (l *lineage) adopt(next *replace.Membership) {
 	})
 }
 
-// join makes the communicator of a membership from the pool.
-func (l *lineage) join(m *replace.Membership) (*comm, error) {
+// join makes the communicator of a membership from the pool, with the errhandler of like.
+func (l *lineage) join(m *replace.Membership, like *comm) (*comm, error) {
 	name := transport.ReplaceName(l.pool.t.Epoch(), uint64(m.Number), m.Digest())
-	made, err := l.pool.deriveUnder(l.pool, name, true, m.Members, m.Members, m.Name())
+	made, err := l.pool.deriveUnder(l.pool, like, name, true, m.Members, m.Members, m.Name())
 	if made != nil {
-		made.errhandler.Store(int32(ErrorsPropagate))
 		made.replaced = m.Places
 	}
 	return made, err
@@ -178,11 +176,10 @@ func (l *lineage) world() (world *comm, err error) {
 	case l.isSpare():
 		world, err = l.park()
 	default:
-		world, err = l.pool.deriveUnder(l.pool, transport.FirstName(), true, l.workers, l.workers, "world")
+		world, err = l.pool.deriveUnder(l.pool, nil, transport.FirstName(), true, l.workers, l.workers, "world")
 		err = mpiError("Run", err)
 	}
 	if world != nil {
-		world.errhandler.Store(int32(ErrorsPropagate))
 		l.succeed(world)
 	}
 	return world, err
@@ -216,7 +213,7 @@ func (l *lineage) park() (*comm, error) {
 func (l *lineage) meet(f *replace.Fate) (*comm, error) {
 	switch {
 	case f.Membership != nil:
-		return l.join(f.Membership)
+		return l.join(f.Membership, nil)
 	case f.Err != replace.ErrAlone:
 		return nil, mpiError("Run", f.Err)
 	case l.pool.proc.driver == nil:

@@ -167,7 +167,7 @@ func newRoot(t transport.Comm, o *options, j *job) (root *comm, err error) {
 	if err != nil {
 		return nil, mpiError("Run", err)
 	}
-	root = newComm(p, t, nil, nil, "world")
+	root = newComm(p, t, nil, "world")
 	p.carryOut, p.giveUp = root.carryOut, root.giveUp
 	root.lineage = newLineage(root, j)
 	if j.workers == nil {

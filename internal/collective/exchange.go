@@ -8,6 +8,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/signature"
+	"github.com/mpicx/go-mpicx/internal/stop"
 	"github.com/mpicx/go-mpicx/internal/transport"
 )
 
@@ -54,6 +55,7 @@ type Exchange struct {
 	step     int // changes only while no request is pending
 	requests []transport.Request
 	err      atomic.Pointer[error]
+	without  atomic.Pointer[transport.LeftError] // of a rank that Close goes on without
 
 	to, from []byte    // of Copy
 	few      [8]uint64 // the first Scratch, of which the first used bytes are taken
@@ -93,6 +95,9 @@ func (x *Exchange) open(comm transport.Comm, epoch transport.Epoch, tag int, a A
 	x.step, x.more = 0, true
 	if x.err.Load() != nil {
 		x.err.Store(nil)
+	}
+	if x.without.Load() != nil {
+		x.without.Store(nil)
 	}
 }
 
@@ -266,13 +271,19 @@ func (x *Exchange) Completed(r *transport.Request) {
 	}
 }
 
-// check fails the operation if a message is not what it should be. Close needs no rank that has
-// released the communicator, but other ranks may need its next steps.
+// check fails the operation if a message is not what it should be. Close goes on without a rank that
+// has released the communicator, since others may need its next steps, and then fails. A rank
+// that has left makes no more calls of Stopping: see stop.Never.
 func (x *Exchange) check(r *transport.Request) {
 	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
 	left, gone := errors.AsType[*transport.LeftError](r.Err)
 	switch s := &r.Status; {
 	case gone && left.Released && x.Signature.Kind() == signature.Close:
+		x.without.Store(left)
+	case gone && x.Signature.Kind() == signature.Stopping:
+		if r.Kind == transport.Receiving {
+			stop.Never(r.Buf)
+		}
 	case r.Err != nil && !tooLong:
 		x.fail(r.Err)
 	case r.Kind != transport.Receiving:

@@ -59,5 +59,8 @@ func (x *Exchange) end(err error) (ended bool, _ error) {
 		x.requests[:cap(x.requests)][i].Buf = nil
 		x.requests[:cap(x.requests)][i].Meeting = nil
 	}
+	if left := x.without.Load(); left != nil && err == nil {
+		return true, left
+	}
 	return true, err
 }

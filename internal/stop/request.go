@@ -52,6 +52,14 @@ func Decode(b []byte) Tally {
 	}}
 }
 
+// Never fills b with the tally of a rank that has made its last call: combined with others it says
+// that they stop in no call.
+func Never(b []byte) {
+	for i := range b {
+		b[i] = 0xff
+	}
+}
+
 // Combine makes dst the combination of two encoded tallies. dst may be one of them.
 func Combine(dst, left, right []byte) {
 	calls := max(binary.BigEndian.Uint64(left), binary.BigEndian.Uint64(right))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -23,6 +24,14 @@ func (r *rank) releases(c *inst, failed *bool) {
 	r.givenUp.Store(report{comm: c.name, rank: c.Rank()}, *failed)
 }
 
+// isReleased reports whether a rank has released c. A Close may then be a Release.
+func (r *rank) isReleased(c *inst) bool {
+	return slices.ContainsFunc(c.members, func(world int) bool {
+		_, is := r.givenUp.Load(report{comm: c.name, rank: c.rankOf(world)})
+		return is
+	})
+}
+
 // shut closes a communicator. Close waits for all ranks. It may return an error that a peer has
 // raised before, but no corruption of the communicator itself.
 func (r *rank) shut(e *env, c *inst, watched bool) error {
@@ -34,6 +43,9 @@ func (r *rank) shut(e *env, c *inst, watched bool) error {
 		r.mu.Lock()
 		c.closed.Store(true)
 		r.mu.Unlock()
+		if r.isReleased(c) {
+			r.givenUp.Store(report{comm: c.name, rank: c.Rank()}, false)
+		}
 	case isVerdict(v.err):
 		if isCorruption(v.err) && v.of == c.name {
 			r.failf("Close", "on %s at rank %d returns a corruption of it, expected nil: %v", c.name, r.id, v.err)

@@ -80,6 +80,9 @@ func (r *rank) run(ctx context.Context, p *program) error {
 	if err == nil || isVerdict(err) {
 		return nil
 	}
+	if r.isStop(err, r.world) {
+		return err
+	}
 	err = fmt.Errorf("%s%w", ends, err)
 	for _, c := range r.insts { // the world, and communicators that may take its place
 		r.raise(c, r.id, err.Error(), true, false)
@@ -100,7 +103,7 @@ func (r *rank) begin(ctx context.Context, p *program) error {
 		return nil
 	}
 	s := p.repair(step)
-	r.world.name = replacedName(s)
+	r.world.name, r.world.repair = replacedName(s), s.id
 	r.insts = []*inst{r.world}
 	r.enlist(r.scoped, r.world)
 	r.outcome("H5: members of "+r.world.name, fmt.Sprint(r.world.members, r.world.taken))
@@ -187,6 +190,12 @@ func (r *rank) step(s *step, e *env) error {
 		if s.has(r.id) {
 			r.signalLater(s, e, c)
 		}
+	case doStop:
+		if s.has(r.id) {
+			r.stop(s, e, c)
+		}
+	case doStopping:
+		return r.stopping(s, e, c)
 	}
 	return nil
 }

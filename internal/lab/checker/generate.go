@@ -19,12 +19,12 @@ import (
 // derived from it.
 //
 // A share of the programs, in percent, have several goroutines at a rank: see generateSeveral.
-func generate(seed, share uint64) *program {
+func generate(seed, share uint64) (p *program) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
 	if more := rand.New(rand.NewPCG(seed, 2)); more.Uint64N(100) < share { // from a source of its own: other programs stay what they were
 		g.several = &several{Rand: more, listening: make(map[int]bool), parent: make(map[int]int)}
 	}
-	p := &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
+	p = &program{ranks: 2 + g.IntN(4), backend: "blackchannel"}
 	if g.IntN(2) == 0 {
 		p.backend = "ulfm"
 	}
@@ -33,6 +33,11 @@ func generate(seed, share uint64) *program {
 		p.net = 1 + g.Uint64N(1<<32)
 	}
 	g.releasing = rand.New(rand.NewPCG(seed, 3)) // the same
+	defer func() {
+		if g.Rand = rand.New(rand.NewPCG(seed, 4)); g.IntN(4) == 0 { // the same
+			p.body = g.addStops(p.body, map[int]bool{world: true})
+		}
+	}()
 	g.ranks, g.derived, g.closed = p.ranks, make(map[int]bool), make(map[int]bool)
 	s := &scene{vars: []int{world}, aligned: map[int]bool{world: true}, around: make(map[int]bool), tried: make(map[int]bool), watched: make(map[int]bool)}
 	if p.backend == "ulfm" && g.IntN(2) == 0 {

@@ -32,6 +32,9 @@ type history struct {
 	several  bool // ranks have several goroutines: which errors are in a verdict depends on which comes first
 	rescues  int  // number of spares that were taken
 
+	stops     []asked
+	stopCalls map[string]stopCall
+
 	// Under ErrorsReturn with the backend ulfm:
 	byHand  bool
 	revoked map[string]bool // names of communicators that a rank has revoked
@@ -102,6 +105,7 @@ func newHistory(n int) *history {
 	return &history{
 		raised: make(map[report][]raise), events: make([][]event, n), units: make(map[string]map[int]string),
 		gone: make(map[int]bool), dead: make(map[int]bool), revoked: make(map[string]bool), scoped: make(map[string]bool), guarded: make(map[string]bool),
+		stopCalls: make(map[string]stopCall),
 	}
 }
 
@@ -262,7 +266,7 @@ func (h *history) classify(e *event, candidates []*inst, deadline bool, allowed 
 		err = verdictOf(err)
 	}
 	switch v := err.(type) {
-	case nil:
+	case nil, *mpicx.StopError:
 		return
 	case *mpicx.CommCorruptedError:
 		h.attribute(e, v, v.Failures, v.Dead, candidates)

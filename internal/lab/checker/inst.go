@@ -15,6 +15,7 @@ type inst struct {
 	parent  *inst
 	members []int       // their ranks in the world
 	taken   []int       // by member: its incarnation
+	repair  int         // the step that has made it by Shrink or Replace, or 0
 	unwound bool        // this rank has left its Guard by an error of its own
 	lost    bool        // a call has returned its CommCorruptedError
 	corrupt bool        // a call on it has returned a CommCorruptedError
@@ -38,6 +39,18 @@ func (c *inst) derivedFrom(name string) bool {
 		}
 	}
 	return false
+}
+
+// inherits reports whether a request to stop on a holds for c: c is derived from a, or a was repaired before c
+// was made.
+func (c *inst) inherits(a *inst) bool {
+	if c.derivedFrom(a.name) {
+		return true
+	}
+	for c.repair == 0 && c.parent != nil {
+		c = c.parent
+	}
+	return (a.name == "world" || a.repair > 0) && c.repair > a.repair
 }
 
 // whole reports whether c and all communicators that it is derived from have the same members. Then

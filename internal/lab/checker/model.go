@@ -12,6 +12,7 @@ import (
 func (h *history) check() {
 	h.sameVerdicts()
 	h.sameUnits()
+	h.inTime()
 	h.inScopes()
 	h.onlyOnce()
 	h.together()

@@ -127,6 +127,10 @@ func (w *writer) step(s *step) {
 		w.line("if rank of %s is %d modulo its size: Send to the next, which receives", c, s.id)
 	case doRevoke:
 		w.line("%s%s.Revoke(ctx); return e%d", w.only(s), c, s.id)
+	case doStop:
+		w.line("%s%s.Stop(ctx, stop%d)", w.only(s), c, s.id)
+	case doStopping:
+		w.line("if err := %s.Stopping(ctx); err != nil%s { return err }", c, [...]string{" && err is no StopError", ""}[s.how])
 	case doRepair:
 		w.block("if err := func()", s.body, "()")
 		how := "Shrink"

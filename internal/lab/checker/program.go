@@ -41,6 +41,8 @@ const (
 	doGroup              // an error group, in a scope
 	doListen             // some ranks have a goroutine receive what nobody sends; it may outlive the scope
 	doWatch              // some ranks have a goroutine that signals later; it may outlive the scope's function
+	doStop               // some ranks ask for a stop
+	doStopping           // all ranks of a communicator ask whether they are to stop
 )
 
 // A step of a program. The kind determines which fields it uses.

@@ -71,7 +71,7 @@ func (r *rank) remake(s *step, e *env, c *inst) error {
 		}
 		if err == nil {
 			// No error of c is an error of what Replace has made.
-			return r.after(s, e, c, &inst{Comm: made, name: replacedName(s)}, r.replaced)
+			return r.after(s, e, c, &inst{Comm: made, name: replacedName(s), repair: s.id}, r.replaced)
 		} else if !few {
 			return err
 		}
@@ -80,7 +80,7 @@ func (r *rank) remake(s *step, e *env, c *inst) error {
 	if err != nil {
 		return err
 	}
-	return r.after(s, e, c, &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c}, r.shrunk)
+	return r.after(s, e, c, &inst{Comm: made, name: fmt.Sprintf("%s/s%d%s", c.name, s.id, e.path), parent: c, repair: s.id}, r.shrunk)
 }
 
 // replacedName names what Replace makes in a step. Spares know no more of it.

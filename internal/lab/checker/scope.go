@@ -88,7 +88,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 				r.leavesTry(c, before)
 			case s.how == guard && v != nil && !ok:
 				r.raise(c, r.id, fmt.Sprintf("panic: %v", v), true, true)
-			case err == nil || !returned && v == nil:
+			case err == nil || !returned && v == nil || r.isStop(err, c):
 			case s.how == guard:
 				r.raise(c, r.id, err.Error(), true, true)
 			default:
@@ -108,7 +108,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 				if r.several && never && mine {
 					r.tooLate(e, c, err.Error())
 				} else {
-					r.raiseIn(e.in, c, r.id, err.Error(), false, own)
+					r.raiseIn(e.in, c, r.id, err.Error(), false, own && !r.mayStop(err, c))
 				}
 			}
 			if v != nil || err != nil || !returned {
@@ -151,7 +151,7 @@ func (r *rank) once(s *step, e *env, ctx context.Context, c *inst) (err error) {
 	case tryAll:
 		err = c.TryAll(ctx, body)
 	case guard:
-		if err = c.Guard(ctx, body); err != nil {
+		if err = c.Guard(ctx, body); err != nil && !r.isStop(err, c) {
 			r.unwinds(c)
 			if !r.above(err, c) { // enclosing scopes see another error
 				err = &leftGuard{c.name, err}
