@@ -221,6 +221,30 @@ func TestCloseAndRelease(t *testing.T) {
 	})
 }
 
+// A Close that meets a rank which has released waits for nobody, so it may return before another rank
+// raises an error. Those that get the error and close again need nobody either.
+func TestCloseAgainAfterRelease(t *testing.T) {
+	collective.Forced = map[string]string{"Barrier": "doubling"}
+	defer func() { collective.Forced = nil }()
+	runBothTimes(t, 20, 4, func(ctx context.Context, world *mpicx.Comm) error {
+		c := dup(ctx, world)
+		switch world.Rank() {
+		case 3:
+			c.Release()
+		case 2:
+			settle()
+			if err := c.SignalError(ctx, 7); !hasType[*mpicx.PropagatedError](err) {
+				return fmt.Errorf("got %w, expected the error", err)
+			}
+			fallthrough
+		default:
+			for hasType[*mpicx.PropagatedError](c.Close(ctx)) {
+			}
+		}
+		return world.Barrier().Wait(ctx)
+	})
+}
+
 // Communicators that a program drops are freed, whatever each rank does at the same time, and no
 // rank waits for another.
 func TestDroppedCommunicatorsAreFreed(t *testing.T) {

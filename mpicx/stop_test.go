@@ -282,3 +282,39 @@ func TestStoppingUnequally(t *testing.T) {
 		return nil
 	})
 }
+
+// A stop that is asked for when a rank has made its last call keeps nobody from ending: that rank has
+// returned, or given the communicator up.
+func TestStopTooLate(t *testing.T) {
+	for name, last := range inOrder(map[string]func(c *mpicx.Comm){
+		"returns":  func(*mpicx.Comm) {},
+		"releases": (*mpicx.Comm).Release,
+	}) {
+		t.Run(name, func(t *testing.T) {
+			runBothTimes(t, 10, 4, func(ctx context.Context, world *mpicx.Comm) error {
+				c := world
+				if name == "releases" {
+					c = dup(ctx, world)
+				}
+				if world.Rank() == 1 { // needs nobody from here on
+					err := c.Stopping(ctx)
+					last(c)
+					return err
+				}
+				if world.Rank() == 0 {
+					mpicx.Throw(c.Stopping(ctx))
+					return mpicx.Recv(world, []int{0}, 3, 0).Wait(ctx)
+				}
+				settle()
+				if world.Rank() == 3 {
+					mpicx.Throw(c.Stop(ctx, errors.New("now")))
+				}
+				mpicx.Throw(c.Stopping(ctx))
+				if world.Rank() == 3 {
+					return mpicx.Send(world, []int{0}, 0, 0).Wait(ctx)
+				}
+				return nil
+			})
+		})
+	}
+}

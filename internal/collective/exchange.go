@@ -55,7 +55,7 @@ type Exchange struct {
 	step     int // changes only while no request is pending
 	requests []transport.Request
 	err      atomic.Pointer[error]
-	without  atomic.Pointer[transport.LeftError] // of a rank that Close goes on without
+	without  atomic.Pointer[transport.LeftError] // of a rank that Close does without
 
 	to, from []byte    // of Copy
 	few      [8]uint64 // the first Scratch, of which the first used bytes are taken
@@ -271,9 +271,9 @@ func (x *Exchange) Completed(r *transport.Request) {
 	}
 }
 
-// check fails the operation if a message is not what it should be. Close goes on without a rank that
-// has released the communicator, since others may need its next steps, and then fails. A rank
-// that has left makes no more calls of Stopping: see stop.Never.
+// check fails the operation if a message is not what it should be. Close needs no rank that has
+// released the communicator: it carries out its other steps, which others may need, and then fails.
+// A rank that has left makes no more calls of Stopping: see stop.Never.
 func (x *Exchange) check(r *transport.Request) {
 	_, tooLong := errors.AsType[*transport.TruncateError](r.Err)
 	left, gone := errors.AsType[*transport.LeftError](r.Err)

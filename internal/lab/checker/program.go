@@ -25,24 +25,24 @@ const world = 0
 type kind uint8
 
 const (
-	doOp     kind = iota // an operation of all ranks of a communicator
-	doRaise              // an error of some ranks
-	doLeave              // some ranks leave by a panic, Goexit, or the death of their process
-	doExpire             // some ranks wait, with a deadline, for a message that never comes
-	doCheck              // ranks whose context has ended return its error
-	doErr                // some ranks ask Err
-	doWork               // some ranks compute for the time long, unless their context ends
-	doScope              // Try, TryAll or Guard around a body
-	doDerive             // a communicator for a body
-	doRepair             // a body that deaths may end, Agree, Shrink or Replace, and a body for the survivors
-	doRevoke             // some ranks revoke
-	doClose              // the end of a communicator, before that of its block
-	doPair               // a message between two ranks
-	doGroup              // an error group, in a scope
-	doListen             // some ranks have a goroutine receive what nobody sends; it may outlive the scope
-	doWatch              // some ranks have a goroutine that signals later; it may outlive the scope's function
-	doStop               // some ranks ask for a stop
-	doStopping           // all ranks of a communicator ask whether they are to stop
+	doOp       kind = iota // an operation of all ranks of a communicator
+	doRaise                // an error of some ranks
+	doLeave                // some ranks leave by a panic, Goexit, or the death of their process
+	doExpire               // some ranks wait, with a deadline, for a message that never comes
+	doCheck                // ranks whose context has ended return its error
+	doErr                  // some ranks ask Err
+	doWork                 // some ranks compute for the time long, unless their context ends
+	doScope                // Try, TryAll or Guard around a body
+	doDerive               // a communicator for a body
+	doRepair               // a body that deaths may end, Agree, Shrink or Replace, and a body for the survivors
+	doRevoke               // some ranks revoke
+	doClose                // the end of a communicator, before that of its block
+	doPair                 // a message between two ranks
+	doGroup                // an error group, in a scope
+	doListen               // some ranks have a goroutine receive what nobody sends; it may outlive the scope
+	doWatch                // some ranks have a goroutine that signals later; it may outlive the scope's function
+	doStop                 // some ranks ask for a stop
+	doStopping             // all ranks of a communicator ask whether they are to stop
 )
 
 // A step of a program. The kind determines which fields it uses.
