@@ -246,7 +246,7 @@ func (g *generator) any(s *scene) *step {
 			return p
 		}
 	}
-	if s.catcher != nil && g.releasing.IntN(12) == 0 {
+	if s.catcher != nil && g.releasing.IntN(12) == 0 && !g.closed[s.catcher.id] { // the panic would pass what nobody gives up
 		p := g.step(doLeave, s.catcher.id)
 		p.ranks, p.how, p.arg = s.catcher.ranks&g.some(), byPanic, s.catcher.id
 		return p
