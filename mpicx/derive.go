@@ -57,8 +57,8 @@ func (c *comm) derive(name transport.Name, members, worldRanks []int, called str
 // errors come in the meantime. Otherwise an error of c since the epoch of the call ends the call: a
 // rank that was told of it before it called has not made its side.
 //
-// Its errhandler is that of like at this moment, as in MPI, or ErrorsPropagate if like is nil. It is
-// set here because deaths may be met on the communicator before deriveUnder returns.
+// Its errhandler is that of like at this moment, as in MPI, or ErrorsPropagate if like is nil. It
+// is set here because deaths may be met on the communicator before deriveUnder returns.
 //
 // The channel has a duplicate of its own. What drops messages of programs, an epoch or a revoke,
 // must not drop the channel's.
