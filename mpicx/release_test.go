@@ -222,7 +222,7 @@ func TestCloseAndRelease(t *testing.T) {
 }
 
 // A Close that meets a rank which has released waits for nobody, so it may return before another rank
-// raises an error. Those that get the error and close again need nobody either.
+// raises an error. The ranks that get the error and close again need nobody either.
 func TestCloseAgainAfterRelease(t *testing.T) {
 	collective.Forced = map[string]string{"Barrier": "doubling"}
 	defer func() { collective.Forced = nil }()
