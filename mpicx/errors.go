@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -86,9 +87,29 @@ func (e *CommCorruptedError) Error() string {
 // Is says whether a failure is the registered error target: see RegisterError.
 func (e *CommCorruptedError) Is(target error) bool { return areSentinel(e.Failures, target) }
 
-// Format prints, for %+v, what [PropagatedError.Format] prints.
+// Reason returns how the process of a rank has ended, as mpicxrun reports it: "signal: killed", or
+// "exit status 3". It returns "" if the process has not ended, and at once if the launcher is another
+// one, or ranks are goroutines. mpicxrun learns of a death later than the ranks, because the system
+// first frees the process's memory. Reason waits for that, or until ctx ends; with a context that has
+// ended it returns what is known. It is no field, because it may differ between ranks.
+func (e *CommCorruptedError) Reason(ctx context.Context, rank int) string {
+	if e.of == nil { // a program has made the error
+		return ""
+	}
+	return e.of.Comm.Owner.(member).reason(ctx, rank)
+}
+
+// Format prints, for %+v, what [PropagatedError.Format] prints, and a line for each death whose
+// reason is known.
 func (e *CommCorruptedError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, e.Failures, e.causes)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range e.Dead {
+		if why := e.Reason(now, r); why != "" && verb == 'v' && s.Flag('+') {
+			fmt.Fprintf(s, "\n  rank %d has ended: %s", r, why)
+		}
+	}
 }
 
 func format(s fmt.State, verb rune, err error, failures []Failure, causes error) {
@@ -119,6 +140,8 @@ type member interface {
 	// whoReturned divides ranks that are gone into those that have died, and those whose programs
 	// are known to have returned.
 	whoReturned(gone []int) (dead, returned []int)
+	// reason is Reason of transport.Driver.
+	reason(ctx context.Context, rank int) string
 }
 
 type common = waiting.CommonError //nolint:unused // the field's name, which is not exported

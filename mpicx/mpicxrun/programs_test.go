@@ -351,8 +351,14 @@ func own() int {
 func recovering(ctx context.Context, world *mpicx.Comm, fn func(ctx context.Context, c *mpicx.Comm) error) error {
 	for c := world; ; {
 		err := c.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, c) })
-		if _, corrupted := errors.AsType[*mpicx.CommCorruptedError](err); !corrupted {
+		corrupted, ok := errors.AsType[*mpicx.CommCorruptedError](err)
+		if !ok {
 			return err
+		}
+		for r := range c.Size() {
+			if how := corrupted.Reason(ctx, r); how != "" {
+				fmt.Printf("rank %d of %d has ended: %s\n", r, c.Size(), how)
+			}
 		}
 		next, shrinkErr := c.Shrink().Get(ctx)
 		if shrinkErr != nil {
