@@ -122,8 +122,8 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 		Machines: make([]int, f.all()), Near: near, Memory: memory[rosterSize(f.all()):], Later: f.later, Wakes: true, Marks: marks, Reason: f.reason}, nil
 }
 
-// reason returns how a process has ended, or "". The launcher learns it when the system has freed the
-// process's memory, later than the processes see the death.
+// reason returns how a process has ended, or "". The launcher learns it when the system has freed
+// the process's memory, later than the processes see the death.
 func (f *fabric) reason(ctx context.Context, process int) string {
 	how := &f.roster.ends[process]
 	for f.roster.died(process) && how.told() == "" && ctx.Err() == nil {
