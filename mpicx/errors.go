@@ -94,10 +94,11 @@ func (e *CommCorruptedError) Is(target error) bool { return areSentinel(e.Failur
 func (e *CommCorruptedError) As(target any) bool { return e.findType(e.Failures, target) }
 
 // Reason returns how the process of a rank has ended, as mpicxrun reports it: "signal: killed", or
-// "exit status 3". It returns "" if the process has not ended, and at once if the launcher is another
-// one, or ranks are goroutines. mpicxrun learns of a death later than the ranks, because the system
-// first frees the process's memory. Reason waits for that, or until ctx ends; with a context that has
-// ended it returns what is known. It is no field, because it may differ between ranks.
+// "exit status 3". It returns "" if the process has not ended, and at once if the launcher is
+// another one, or ranks are goroutines. mpicxrun learns of a death later than the ranks, because
+// the system first frees the process's memory. Reason waits for that, or until ctx ends; with a
+// context that has ended it returns what is known. It is no field, because it may differ between
+// ranks.
 func (e *CommCorruptedError) Reason(ctx context.Context, rank int) string {
 	if e.of == nil { // a program has made the error
 		return ""
@@ -162,7 +163,8 @@ type common = waiting.CommonError //nolint:unused // the field's name, which is 
 // where it occurred. At other ranks it returns nil.
 func (v *verdict) Unwrap() error { return v.causes }
 
-// findType is As of an error with these failures. What this rank has raised itself is found as it is.
+// findType is As of an error with these failures. What this rank has raised itself is found as it
+// is.
 func (v *verdict) findType(failures []Failure, target any) bool {
 	i := findType(failures, target)
 	if i >= 0 && v.of != nil && v.of.Comm.Owner.(member).isSelf(failures[i].Rank) {

@@ -38,7 +38,8 @@ type Failure struct {
 	Sentinels string
 
 	// types has the values that errors.As finds in it, those of registered types: for each its type
-	// and its gob. The gob is empty if it is not sent; then there is the reason instead of the type.
+	// and its gob. The gob is empty if it is not sent; then there is the reason instead of the
+	// type.
 	types string
 	// returnedIn is the number of this round if the rank has returned the error of the round
 	// before from a Try around the one that has dealt with it, else 0.
@@ -355,17 +356,17 @@ var errorTypes atomic.Pointer[[]errorType]
 
 func init() { errorTypes.Store(&[]errorType{}) }
 
-// RegisterErrorType has errors.As find an error of type E, such as *DivergedError with the number of
-// the step, in the error that all ranks get. It is sent by encoding/gob, so the other ranks get its
-// exported fields, and the rank where it was raised finds the error itself. If several ranks have
-// raised one, all find that of the lowest. Call RegisterErrorType at all ranks before Run, typically
-// in an init function. At a rank that has not registered E the error's text says so.
+// RegisterErrorType has errors.As find an error of type E, such as *DivergedError with the number
+// of the step, in the error that all ranks get. It is sent by encoding/gob, so the other ranks get
+// its exported fields, and the rank where it was raised finds the error itself. If several ranks
+// have raised one, all find that of the lowest. Call RegisterErrorType at all ranks before Run,
+// typically in an init function. At a rank that has not registered E the error's text says so.
 //
-// If gob does not take the error, or needs more than 4096 bytes, errors.As finds it only where it was
-// raised, and %+v says why.
+// If gob does not take the error, or needs more than 4096 bytes, errors.As finds it only where it
+// was raised, and %+v says why.
 //
-// RegisterErrorType panics if E is an interface, a type of package mpicx, or has the name of another
-// one, as types inside of functions may.
+// RegisterErrorType panics if E is an interface, a type of package mpicx, or has the name of
+// another one, as types inside of functions may.
 func RegisterErrorType[E error]() {
 	t := reflect.TypeFor[E]()
 	switch {

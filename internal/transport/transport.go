@@ -296,8 +296,8 @@ type Driver interface {
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
 	// Reason returns how the process of a rank has ended, or "" if it has not or the launcher does
-	// not tell. If the process is known to have ended, Reason waits until the launcher has told how,
-	// or until ctx ends.
+	// not tell. If the process is known to have ended, Reason waits until the launcher has told
+	// how, or until ctx ends.
 	Reason(ctx context.Context, rank int) string
 }
 

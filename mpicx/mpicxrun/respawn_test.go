@@ -21,8 +21,8 @@ import (
 )
 
 func init() {
-	// The process of each place exits as often as TEST_TIMES says, one after another. Then each rank prints
-	// its place, and its number in the job.
+	// The process of each place exits as often as TEST_TIMES says, one after another. Then each
+	// rank prints its place, and its number in the job.
 	programs["respawn"] = func() {
 		times, _ := strconv.Atoi(os.Getenv("TEST_TIMES"))
 		how := os.Getenv("TEST_START")

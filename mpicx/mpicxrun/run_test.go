@@ -257,11 +257,11 @@ func TestExitPrints(t *testing.T) {
 		status                int
 		processes, goroutines string // lines; those of processes are sorted
 	}{
-		"":      {0, "", ""},
-		"one":   {1, "rank 1: disk full", "rank 1: disk full\nranks 0, 2: " + told + " by rank 1: disk full"},
-		"all":   {1, "rank 0: disk full\nrank 1: disk full\nrank 2: disk full", "ranks 0-2: disk full"},
-		"try":   {1, "rank 1: mpicx: error propagated from rank 1: disk full", "ranks 0-2: mpicx: error propagated from rank 1: disk full"},
-		"stop":  {75, "mpicx: stopped by rank 1: disk full", "mpicx: stopped by rank 1: disk full"},
+		"":     {0, "", ""},
+		"one":  {1, "rank 1: disk full", "rank 1: disk full\nranks 0, 2: " + told + " by rank 1: disk full"},
+		"all":  {1, "rank 0: disk full\nrank 1: disk full\nrank 2: disk full", "ranks 0-2: disk full"},
+		"try":  {1, "rank 1: mpicx: error propagated from rank 1: disk full", "ranks 0-2: mpicx: error propagated from rank 1: disk full"},
+		"stop": {75, "mpicx: stopped by rank 1: disk full", "mpicx: stopped by rank 1: disk full"},
 		"death": {137, "mpicxrun: rank 0 has died: signal: killed; the others can't continue without it\nrank 1: " +
 			told + " by rank 0: its process has died; with -tags ulfm the others could continue without it", ""},
 		"survived death": {1, "mpicxrun: rank 0 has died: signal: killed\nrank 1: " + told + "; dead: [0]", ""},
