@@ -243,6 +243,8 @@ func (c *comm) worldRanksOf(members []int) []int {
 	return ranks
 }
 
+func (c *comm) isSelf(rank int) bool { return c.rank == rank }
+
 func (c *comm) isClosed() bool { return locked(&c.proc.mu, c.ledger.IsClosed) }
 func (c *comm) isBroken() bool { return locked(&c.proc.mu, c.ledger.Broken) }
 

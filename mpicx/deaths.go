@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -186,6 +187,14 @@ func (c *comm) whoReturned(gone []int) (dead, returned []int) {
 		}
 	}
 	return dead, returned
+}
+
+// reason is Reason of transport.Driver.
+func (c *comm) reason(ctx context.Context, rank int) string {
+	if c.proc.driver == nil || rank < 0 || rank >= c.size {
+		return ""
+	}
+	return c.proc.driver.Reason(ctx, c.worldRank(rank))
 }
 
 // met returns err, the error of an operation of this rank that has met a death. Under

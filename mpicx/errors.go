@@ -1,6 +1,7 @@
 package mpicx
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,9 @@ const propagatedFrom = "mpicx: error propagated from "
 
 // Is says whether a failure is the registered error target: see RegisterError.
 func (e *PropagatedError) Is(target error) bool { return areSentinel(e.Failures, target) }
+
+// As finds an error of a registered type: see RegisterErrorType.
+func (e *PropagatedError) As(target any) bool { return e.findType(e.Failures, target) }
 
 // Format prints, for %+v, a line for each failure with its origin and time, and
 // at the rank that raised one its stack.
@@ -86,9 +90,33 @@ func (e *CommCorruptedError) Error() string {
 // Is says whether a failure is the registered error target: see RegisterError.
 func (e *CommCorruptedError) Is(target error) bool { return areSentinel(e.Failures, target) }
 
-// Format prints, for %+v, what [PropagatedError.Format] prints.
+// As finds an error of a registered type: see RegisterErrorType.
+func (e *CommCorruptedError) As(target any) bool { return e.findType(e.Failures, target) }
+
+// Reason returns how the process of a rank has ended, as mpicxrun reports it: "signal: killed", or
+// "exit status 3". It returns "" if the process has not ended, and at once if the launcher is
+// another one, or ranks are goroutines. mpicxrun learns of a death later than the ranks, because
+// the system first frees the process's memory. Reason waits for that, or until ctx ends; with a
+// context that has ended it returns what is known. It is no field, because it may differ between
+// ranks.
+func (e *CommCorruptedError) Reason(ctx context.Context, rank int) string {
+	if e.of == nil { // a program has made the error
+		return ""
+	}
+	return e.of.Comm.Owner.(member).reason(ctx, rank)
+}
+
+// Format prints, for %+v, what [PropagatedError.Format] prints, and a line for each death whose
+// reason is known.
 func (e *CommCorruptedError) Format(s fmt.State, verb rune) {
 	format(s, verb, e, e.Failures, e.causes)
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range e.Dead {
+		if why := e.Reason(now, r); why != "" && verb == 'v' && s.Flag('+') {
+			fmt.Fprintf(s, "\n  rank %d has ended: %s", r, why)
+		}
+	}
 }
 
 func format(s fmt.State, verb rune, err error, failures []Failure, causes error) {
@@ -99,6 +127,11 @@ func format(s fmt.State, verb rune, err error, failures []Failure, causes error)
 	case verb == 'v' && s.Flag('+'):
 		for _, f := range failures {
 			text += fmt.Sprintf("\n  %v\n    at %s, %s", f, f.Origin, f.Time.Format("15:04:05.000000"))
+			for what, value := range f.eachType() {
+				if value == "" {
+					text += "\n    not sent: " + what
+				}
+			}
 		}
 		if causes != nil {
 			text += fmt.Sprintf("\n  here: %+v", causes)
@@ -119,6 +152,9 @@ type member interface {
 	// whoReturned divides ranks that are gone into those that have died, and those whose programs
 	// are known to have returned.
 	whoReturned(gone []int) (dead, returned []int)
+	isSelf(rank int) bool
+	// reason is Reason of transport.Driver.
+	reason(ctx context.Context, rank int) string
 }
 
 type common = waiting.CommonError //nolint:unused // the field's name, which is not exported
@@ -126,6 +162,16 @@ type common = waiting.CommonError //nolint:unused // the field's name, which is 
 // Unwrap returns the errors that this rank itself signalled, so that errors.Is finds the cause
 // where it occurred. At other ranks it returns nil.
 func (v *verdict) Unwrap() error { return v.causes }
+
+// findType is As of an error with these failures. What this rank has raised itself is found as it
+// is.
+func (v *verdict) findType(failures []Failure, target any) bool {
+	i := findType(failures, target)
+	if i >= 0 && v.of != nil && v.of.Comm.Owner.(member).isSelf(failures[i].Rank) {
+		errors.As(v.causes, target)
+	}
+	return i >= 0
+}
 
 // face sets the error that the program gets for a verdict, and the place where it was raised.
 func face(e *ledger.Error) {

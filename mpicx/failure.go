@@ -1,12 +1,15 @@
 package mpicx
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"reflect"
 	"runtime"
@@ -34,6 +37,10 @@ type Failure struct {
 	// RegisterError.
 	Sentinels string
 
+	// types has the values that errors.As finds in it, those of registered types: for each its type
+	// and its gob. The gob is empty if it is not sent; then there is the reason instead of the
+	// type.
+	types string
 	// returnedIn is the number of this round if the rank has returned the error of the round
 	// before from a Try around the one that has dealt with it, else 0.
 	returnedIn uint64
@@ -121,7 +128,29 @@ func (f Failure) text() (text string) {
 	if f.Message != "" {
 		text += ": " + f.Message
 	}
+	for _, name := range f.unregistered() {
+		text += fmt.Sprintf(" (this rank has not registered %q)", name)
+	}
 	return text
+}
+
+// unregistered returns what the rank that failed has registered and this one has not: texts of
+// sentinels, and types.
+func (f Failure) unregistered() (names []string) {
+	if f.Sentinels == "" && f.types == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(f.Sentinels, "\n") {
+		if _, found := findSentinel(*sentinels.Load(), text); !found && text != "" {
+			names = append(names, text)
+		}
+	}
+	for name, value := range f.eachType() {
+		if value != "" && !slices.ContainsFunc(*errorTypes.Load(), func(t errorType) bool { return t.name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // list has each text once, with all ranks that have it.
@@ -151,7 +180,7 @@ func newFailure(err error, skip int) Failure {
 	if errors.As(err, &coder) {
 		f.Code = coder.ErrorCode()
 	}
-	f.Sentinels = sentinelsIn(err)
+	f.Sentinels, f.types = sentinelsIn(err), typesIn(err)
 	return f
 }
 
@@ -191,8 +220,8 @@ func cut(s string, n int) string {
 	return s[:n] + dots
 }
 
-// encode returns f as a report's data: code, time in Unix nanoseconds, returnedIn, path and
-// origin and sentinels, each after its length, and the message. The report has the rank.
+// encode returns f as a report's data: code, time in Unix nanoseconds, returnedIn, path, origin,
+// sentinels and types, each after its length, and the message. The report has the rank.
 func (f Failure) encode() []byte {
 	b := binary.AppendVarint(nil, int64(f.Code))
 	b = binary.AppendVarint(b, f.Time.UnixNano())
@@ -200,6 +229,7 @@ func (f Failure) encode() []byte {
 	b = wire.AppendBytes(b, f.path)
 	b = wire.AppendBytes(b, cut(f.Origin, MaxMessage))
 	b = wire.AppendBytes(b, f.Sentinels)
+	b = wire.AppendBytes(b, f.types)
 	return append(b, f.Message...)
 }
 
@@ -208,11 +238,11 @@ func (f Failure) encode() []byte {
 func decodeFailure(r errchan.Report) Failure {
 	d := wire.NewReader(r.Data)
 	code, at, returnedIn := d.Varint(), d.Varint(), d.Uvarint()
-	path, where, sentinels, message := d.Text(), d.Text(), d.Text(), d.Rest()
+	path, where, sentinels, types, message := d.Text(), d.Text(), d.Text(), d.Text(), d.Rest()
 	if d.End() == nil {
 		return Failure{
 			Rank: r.Rank, Code: int(code), Time: time.Unix(0, at), returnedIn: returnedIn, path: path,
-			Origin: where, Message: cut(message, MaxMessage), Sentinels: sentinels,
+			Origin: where, Message: cut(message, MaxMessage), Sentinels: sentinels, types: types,
 		}
 	}
 	return Failure{Rank: r.Rank, Message: "its error channel got a message that makes no sense"}
@@ -254,8 +284,9 @@ const (
 
 // RegisterError has errors.Is find a sentinel in the error that all ranks get, such as a package's
 // ErrDiverged, and not only at the rank where it was raised. Call it at all ranks before Run,
-// typically in a var declaration or an init function. Ranks know a sentinel by its text. Those of
-// package io/fs, io.EOF and io.ErrUnexpectedEOF are registered.
+// typically in a var declaration or an init function. Ranks know a sentinel by its text. At a rank
+// that has not registered it the error's text says so. Those of package io/fs, io.EOF and
+// io.ErrUnexpectedEOF are registered.
 //
 // RegisterError panics if the sentinel is nil or can't be compared, if its text is no line of at
 // most 128 bytes or that of another one, and for errors by which the library itself knows
@@ -268,7 +299,7 @@ func RegisterError(sentinel error) {
 	registering.Lock()
 	defer registering.Unlock()
 	all := *sentinels.Load()
-	i, found := slices.BinarySearchFunc(all, text, func(e error, text string) int { return strings.Compare(e.Error(), text) })
+	i, found := findSentinel(all, text)
 	switch {
 	case sentinel == nil, !reflect.ValueOf(sentinel).Comparable():
 		panic(fmt.Sprintf("mpicx: RegisterError: %#v, expected an error that can be compared", sentinel))
@@ -282,6 +313,10 @@ func RegisterError(sentinel error) {
 		all = slices.Insert(slices.Clone(all), i, sentinel)
 		sentinels.Store(&all)
 	}
+}
+
+func findSentinel(all []error, text string) (i int, found bool) {
+	return slices.BinarySearchFunc(all, text, func(e error, text string) int { return strings.Compare(e.Error(), text) })
 }
 
 // isOurs says whether the library looks for a sentinel itself.
@@ -304,4 +339,150 @@ func sentinelsIn(err error) string {
 func areSentinel(failures []Failure, target error) bool {
 	known := reflect.ValueOf(target).Comparable() && slices.Contains(*sentinels.Load(), target)
 	return known && slices.ContainsFunc(failures, func(f Failure) bool { return slices.Contains(strings.Split(f.Sentinels, "\n"), target.Error()) })
+}
+
+// An errorType is a registered type of errors.
+type errorType struct {
+	name   string
+	target reflect.Type // *E
+	// encode returns the gob of the error of the type that errors.As finds in err, if there is one.
+	encode func(err error) (value []byte, found bool, bad error)
+	// decode sets what target points to, if value is a gob of the type.
+	decode func(value string, target any) bool
+}
+
+// errorTypes are the registered types. The slice is replaced, and not changed, as sentinels is.
+var errorTypes atomic.Pointer[[]errorType]
+
+func init() { errorTypes.Store(&[]errorType{}) }
+
+// RegisterErrorType has errors.As find an error of type E, such as *DivergedError with the number
+// of the step, in the error that all ranks get. It is sent by encoding/gob, so the other ranks get
+// its exported fields, and the rank where it was raised finds the error itself. If several ranks
+// have raised one, all find that of the lowest. Call RegisterErrorType at all ranks before Run,
+// typically in an init function. At a rank that has not registered E the error's text says so.
+//
+// If gob does not take the error, or needs more than 4096 bytes, errors.As finds it only where it
+// was raised, and %+v says why.
+//
+// RegisterErrorType panics if E is an interface, a type of package mpicx, or has the name of
+// another one, as types inside of functions may.
+func RegisterErrorType[E error]() {
+	t := reflect.TypeFor[E]()
+	switch {
+	case t.Kind() == reflect.Interface:
+		panic(fmt.Sprintf("mpicx: RegisterErrorType: %v is an interface, expected the type of an error", t))
+	case strings.HasPrefix(pointedTo(t).PkgPath()+"/", builtOnIt):
+		panic(fmt.Sprintf("mpicx: RegisterErrorType: %v, expected an error of the program", t))
+	}
+	registering.Lock()
+	defer registering.Unlock()
+	registerType[E]()
+}
+
+func registerType[E error]() {
+	t, elem := reflect.TypeFor[E](), pointedTo(reflect.TypeFor[E]())
+	name := elem.PkgPath() + "." + elem.Name()
+	if t != elem {
+		name = "*" + name
+	}
+	all, target := *errorTypes.Load(), reflect.TypeFor[*E]()
+	switch i := slices.IndexFunc(all, func(t errorType) bool { return t.name == name }); {
+	case i < 0:
+		all = append(slices.Clip(all), errorType{name, target, encodeError[E], decodeError[E]})
+		errorTypes.Store(&all)
+	case all[i].target != target:
+		panic(fmt.Sprintf("mpicx: RegisterErrorType: two types have the name %s, expected different ones", name))
+	}
+}
+
+// pointedTo returns the type that a pointer of type t points to, or t if that is no pointer's type.
+func pointedTo(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+func encodeError[E error](err error) (value []byte, found bool, bad error) {
+	e, found := errors.AsType[E](err)
+	if !found {
+		return nil, false, nil
+	}
+	defer func() {
+		if v := recover(); v != nil { // gob's, of a nil pointer, or a GobEncode's
+			bad = fmt.Errorf("panic: %v", v)
+		}
+	}()
+	var b bytes.Buffer
+	bad = gob.NewEncoder(&b).Encode(e)
+	return b.Bytes(), true, bad
+}
+
+func decodeError[E error](value string, target any) (ok bool) {
+	defer func() {
+		if recover() != nil { // a GobDecode's: value may be anything
+			ok = false
+		}
+	}()
+	var e E
+	if gob.NewDecoder(strings.NewReader(value)).Decode(&e) != nil {
+		return false
+	}
+	*target.(*E) = e
+	return true
+}
+
+// maxTypes is the most bytes of the values of one failure.
+const maxTypes = 4096
+
+// typesIn returns the types of a Failure for err.
+func typesIn(err error) string {
+	var b []byte
+	for _, t := range *errorTypes.Load() {
+		value, found, bad := t.encode(err)
+		if found && bad == nil && len(b)+len(value) > maxTypes {
+			bad = fmt.Errorf("its gob has %d bytes, expected %d at most", len(value), maxTypes)
+		}
+		switch {
+		case bad != nil && len(b) <= maxTypes:
+			b = wire.AppendBytes(b, cut(t.name+": "+bad.Error(), MaxMessage/2))
+			b = wire.AppendBytes(b, "")
+		case found && bad == nil:
+			b = wire.AppendBytes(b, t.name)
+			b = wire.AppendBytes(b, value)
+		}
+	}
+	return string(b)
+}
+
+// eachType goes through f.types, which may be anything.
+func (f Failure) eachType() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for d := wire.NewReader([]byte(f.types)); d.Len() > 0; {
+			name, value := d.Text(), d.Text()
+			if d.Failed() || !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// findType sets what target points to, if that is of a registered type of which a failure has an
+// error, and returns the index of the first such failure, or -1.
+func findType(failures []Failure, target any) int {
+	for _, t := range *errorTypes.Load() {
+		if t.target != reflect.TypeOf(target) {
+			continue
+		}
+		return slices.IndexFunc(failures, func(f Failure) bool {
+			for name, value := range f.eachType() {
+				if name == t.name && t.decode(value, target) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	return -1
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -264,7 +266,54 @@ func TestGuardInsideATryThatHasAnError(t *testing.T) {
 
 var errDiverged, errOther = errors.New("the solver has diverged"), errors.New("another")
 
-func init() { mpicx.RegisterError(errDiverged) }
+// diverged is an error with a value.
+type diverged struct {
+	Norm []float64
+	rank int
+}
+
+func (*diverged) Error() string { return errDiverged.Error() }
+
+func init() {
+	mpicx.RegisterError(errDiverged)
+	mpicx.RegisterErrorType[*diverged]()
+	mpicx.RegisterErrorType[*diverged]() // once more is the same
+}
+
+// An error of a registered type is found at every rank, in what Try and Guard return: that of the
+// lowest rank, and at the others a copy. One that is too long is found only where it was raised.
+func TestRegisteredErrorTypes(t *testing.T) {
+	runBoth(t, 3, func(ctx context.Context, world *mpicx.Comm) error {
+		me := world.Rank()
+		for _, length := range []int{2, 5000} {
+			raised := &diverged{Norm: slices.Repeat([]float64{0.1}, length), rank: me}
+			c := dup(ctx, world)
+			one := c.TryAll(ctx, fails(c, 1, fmt.Errorf("in step 3: %w", raised)))
+			two := c.Try(ctx, func(ctx context.Context) error { return fails(c, max(me, 1), raised)(ctx) })
+			_ = c.Guard(ctx, fails(c, 1, raised))
+			for i, err := range []error{one, two, c.Barrier().Wait(ctx)} {
+				got, found := errors.AsType[*diverged](err)
+				var ok bool
+				switch raises := me == 1 || me == 2 && i == 1; {
+				case length == 5000:
+					ok = found == raises && strings.Contains(fmt.Sprintf("%+v", err), "not sent: *github.com/mpicx/go-mpicx/mpicx_test.diverged: its gob has 4")
+				case me == 1:
+					ok = got == raised
+				default:
+					ok = found && slices.Equal(got.Norm, raised.Norm) && got.rank == 0
+				}
+				if !ok {
+					return fmt.Errorf("error %d of %d: %+v, %t, from %+v", i, length, got, found, err)
+				}
+			}
+		}
+		return nil
+	})
+	require.PanicsWithValue(t, "mpicx: RegisterErrorType: *mpicx.MPIError, expected an error of the program", mpicx.RegisterErrorType[*mpicx.MPIError])
+	type diverged struct{ error }
+	require.PanicsWithValue(t, "mpicx: RegisterErrorType: two types have the name *github.com/mpicx/go-mpicx/mpicx_test.diverged, expected different ones", mpicx.RegisterErrorType[*diverged])
+	require.PanicsWithValue(t, "mpicx: RegisterErrorType: net.Error is an interface, expected the type of an error", mpicx.RegisterErrorType[net.Error])
+}
 
 // A registered error is found at every rank, in what Try and Guard return.
 func TestRegisteredErrors(t *testing.T) {

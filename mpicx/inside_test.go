@@ -2,6 +2,8 @@ package mpicx
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/mpicx/go-mpicx/internal/machine"
 	"github.com/mpicx/go-mpicx/internal/transport"
 	"github.com/mpicx/go-mpicx/internal/waiting"
+	"github.com/mpicx/go-mpicx/internal/wire"
 )
 
 // FuzzDecodeFailure: a report of another rank can be any bytes.
@@ -25,6 +28,7 @@ func FuzzDecodeFailure(f *testing.F) {
 	f.Add(Failure{Code: -666, Message: "diverged", Origin: "main.solve solve.go:12", Time: at}.encode())
 	f.Add(Failure{Code: math.MaxInt, Message: strings.Repeat("ö", MaxMessage/2), Origin: strings.Repeat("x", 5000), Time: at}.encode())
 	f.Add(Failure{Sentinels: "diverged\nother", Time: at}.encode())
+	f.Add(newFailure(&picky{7}, 0).encode())
 	f.Add([]byte{})
 	f.Add([]byte{2, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -34,10 +38,52 @@ func FuzzDecodeFailure(f *testing.F) {
 		require.LessOrEqual(t, len(got.Message), MaxMessage)
 		require.LessOrEqual(t, len(got.Origin), len(data))
 		_, _ = got.String(), got.encode()
+		errors.As(&PropagatedError{Failures: []Failure{got}}, new(*picky))
 		if !got.Time.IsZero() && utf8.ValidString(got.Origin) && len(got.Origin) <= MaxMessage { // what encode makes
 			require.Equal(t, got, decodeFailure(errchan.Report{Rank: 3, Data: got.encode()}))
 		}
 	})
+}
+
+// picky is an error whose gob is one byte. A zero makes its GobDecode panic.
+type picky struct{ b byte }
+
+func init() { registerType[*picky]() } // RegisterErrorType refuses the types of this package
+
+func (p *picky) Error() string              { return "picky" }
+func (p *picky) GobEncode() ([]byte, error) { return []byte{p.b}, nil }
+func (p *picky) GobDecode(b []byte) error {
+	if p.b = b[0]; p.b == 0 {
+		panic("garbage")
+	}
+	return nil
+}
+
+// The text says what a rank has not registered. Garbage, and what was not sent, is no error value.
+func TestWhatARankHasNotRegistered(t *testing.T) {
+	pair := func(name, value string) string {
+		return string(wire.AppendBytes(wire.AppendBytes(nil, name), value))
+	}
+	name, seven := "*"+ownPackage+"picky", newFailure(&picky{7}, 0).types
+	for _, test := range []struct {
+		f    Failure
+		text string // after the rank
+		as   bool
+	}{
+		{Failure{types: seven}, "", true},
+		{Failure{Sentinels: "EOF\nnobody's"}, ` (this rank has not registered "nobody's")`, false},
+		{Failure{types: pair("*main.E", "x") + seven}, ` (this rank has not registered "*main.E")`, true},
+		{Failure{types: pair("*main.E: too long", "") + seven}, "", true},
+		{Failure{types: pair(name, "garbage")}, "", false},
+		{Failure{types: newFailure(&picky{0}, 0).types}, "", false},
+		{Failure{types: "\xff\xff" + seven}, "", false},
+	} {
+		err := error(&PropagatedError{Failures: []Failure{test.f}})
+		require.EqualError(t, err, propagatedFrom+"rank 0"+test.text)
+		got, found := errors.AsType[*picky](err)
+		require.Equal(t, test.as, found && got.b == 7, "%+v", err)
+		require.Equal(t, strings.Contains(test.f.types, "too long"), strings.Contains(fmt.Sprintf("%+v", err), "not sent: "))
+	}
 }
 
 func TestFailureText(t *testing.T) {
@@ -49,7 +95,7 @@ func TestFailureText(t *testing.T) {
 	require.True(t, strings.HasSuffix(cut(long, MaxMessage), "…"))
 	require.Equal(t, "a\uFFFDb", cut("a\xffb", 99))
 	require.Equal(t, "its error channel got a message that makes no sense", decodeFailure(errchan.Report{}).Message)
-	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), 4096, "errchan.MaxData")
+	require.LessOrEqual(t, len(Failure{Message: cut(long, MaxMessage), Origin: long}.encode()), errchan.MaxData)
 }
 
 // A rank that has been declared dead is told so though its communicators have no other rank, so

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/label"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/signature"
@@ -107,11 +108,15 @@ func isPrinted(err error) bool {
 		return !s.elsewhere
 	}
 	if k, ok := errors.AsType[*CommCorruptedError](err); ok && k.of != nil {
-		failed := k.Failures
-		if len(failed) > 0 && strings.HasPrefix(failed[0].Message, propagatedFrom) {
+		failed, dead := k.Failures, k.Dead
+		switch {
+		case len(failed) == 0:
+		case failed[0].Message == hook.ErrUnseen.Error(): // a death, where the others do not survive
+			failed, dead = nil, []int{failed[0].Rank}
+		case strings.HasPrefix(failed[0].Message, propagatedFrom):
 			failed = nil // that rank may print nothing: another one has raised the error
 		}
-		return len(k.unheard) > 0 || isFirst(k.of.Comm, failed, k.Dead)
+		return len(k.unheard) > 0 || isFirst(k.of.Comm, failed, dead)
 	}
 	if p, ok := errors.AsType[*PropagatedError](err); ok && p.of != nil {
 		return isFirst(p.of.Comm, p.Failures, nil)

@@ -8,7 +8,7 @@ import (
 )
 
 // MaxData is the greatest length of a report's data, in bytes.
-const MaxData = 4096
+const MaxData = 12 << 10
 
 // AppendReports appends the number of reports, and for each its rank, corrupt, the length of its
 // data, and the data. All numbers are varints.

@@ -33,7 +33,7 @@ func Tell(here func() string) bool {
 	if f == nil || f.roster.asked.Load() == 0 {
 		return false
 	}
-	f.roster.tell(f.Rank, here())
+	f.roster.places[f.Rank].tell(here())
 	return true
 }
 
@@ -119,7 +119,17 @@ func (f *fabric) Start(isMortal bool, wake func()) (node.Start, error) {
 		near[r] = r
 	}
 	return node.Start{Name: "node", Rank: f.Rank, Size: f.all(), Crowded: f.size > runtime.NumCPU(),
-		Machines: make([]int, f.all()), Near: near, Memory: memory[rosterSize(f.all()):], Later: f.later, Wakes: true, Marks: marks}, nil
+		Machines: make([]int, f.all()), Near: near, Memory: memory[rosterSize(f.all()):], Later: f.later, Wakes: true, Marks: marks, Reason: f.reason}, nil
+}
+
+// reason returns how a process has ended, or "". The launcher learns it when the system has freed
+// the process's memory, later than the processes see the death.
+func (f *fabric) reason(ctx context.Context, process int) string {
+	how := &f.roster.ends[process]
+	for f.roster.died(process) && how.told() == "" && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	return how.told()
 }
 
 // watchLauncher ends this process, which was started later, when the launcher ends: the lock of

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -13,7 +14,8 @@ import (
 type roster struct {
 	processes []process
 	*totals
-	tales []tale
+	places []text // where processes are; they tell that themselves
+	ends   []text // how processes have ended; the launcher tells that
 }
 
 // A process is a process's cache line on the roster.
@@ -33,10 +35,10 @@ type totals struct {
 	asked    atomic.Uint32 // 1: the processes are to tell where they are
 }
 
-// A tale says where a process is.
-type tale struct {
+// A text is told once, by one process.
+type text struct {
 	length atomic.Uint32 // 0: it has not been told
-	text   [252]byte
+	bytes  [252]byte
 }
 
 // A state is the state of a process on the roster.
@@ -53,30 +55,29 @@ const (
 const line = 64 // bytes of a cache line
 
 // rosterSize returns the size of the roster; the rest of the memory is package node's.
-func rosterSize(n int) int { return talesAt(n) + n*int(unsafe.Sizeof(tale{})) }
+func rosterSize(n int) int { return textsAt(n) + 2*n*int(unsafe.Sizeof(text{})) }
 
-func talesAt(n int) int { return (n + 1) * line }
+func textsAt(n int) int { return (n + 1) * line }
 
 func memorySize(n int) int { return rosterSize(n) + node.MemorySize(n) }
 
 // rosterOf returns the roster of n processes in the memory.
 func rosterOf(memory []byte, n int) roster {
 	memory = memory[:rosterSize(n)]
-	return roster{unsafe.Slice((*process)(unsafe.Pointer(&memory[0])), n), (*totals)(unsafe.Pointer(&memory[n*line])),
-		unsafe.Slice((*tale)(unsafe.Pointer(&memory[talesAt(n)])), n)}
+	texts := unsafe.Slice((*text)(unsafe.Pointer(&memory[textsAt(n)])), 2*n)
+	return roster{unsafe.Slice((*process)(unsafe.Pointer(&memory[0])), n), (*totals)(unsafe.Pointer(&memory[n*line])), texts[:n], texts[n:]}
 }
 
-// tell notes where a process is, once.
-func (b roster) tell(rank int, text string) {
-	if t := &b.tales[rank]; t.length.Load() == 0 {
-		t.length.Store(uint32(copy(t.text[:], text)))
+// tell tells the text, unless one has been told.
+func (t *text) tell(what string) {
+	if t.length.Load() == 0 {
+		t.length.Store(uint32(copy(t.bytes[:], what)))
 	}
 }
 
-// told returns what a process has told; "": nothing.
-func (b roster) told(rank int) string {
-	t := &b.tales[rank]
-	return string(t.text[:min(int(t.length.Load()), len(t.text))])
+// told returns what has been told; "": nothing.
+func (t *text) told() string {
+	return strings.ToValidUTF8(string(t.bytes[:min(int(t.length.Load()), len(t.bytes))]), "")
 }
 
 // seen notes that this process has seen the death of another.

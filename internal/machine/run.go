@@ -23,6 +23,7 @@ import (
 type Outcome struct {
 	State *os.ProcessState // nil: it was to be started later, and could not be
 
+	why      string
 	order    int  // its place in the order of all ends, from 0
 	first    bool // no process had died before
 	died     bool // it had not left the job, or others still needed it, and other processes were in it
@@ -185,7 +186,7 @@ func (r *run) where(left map[int]*os.Process) string {
 	hangs := func(rank int) bool { return r.running[rank] != nil || r.outcomes[rank].killed }
 	told := func() bool {
 		for rank := range left {
-			if hangs(rank) && r.roster.told(rank) == "" && r.answers(rank, left[rank].Pid) {
+			if hangs(rank) && r.roster.places[rank].told() == "" && r.answers(rank, left[rank].Pid) {
 				return false
 			}
 		}
@@ -201,7 +202,7 @@ func (r *run) where(left map[int]*os.Process) string {
 	at := make(map[int]string)
 	for rank, p := range left {
 		if hangs(rank) {
-			at[rank] = cmp.Or(r.roster.told(rank), r.seems(rank, p.Pid, ticks[rank], time.Since(begin)))
+			at[rank] = cmp.Or(r.roster.places[rank].told(), r.seems(rank, p.Pid, ticks[rank], time.Since(begin)))
 		}
 	}
 	var groups []string
@@ -291,17 +292,20 @@ func (r *run) startLater() {
 	for len(r.running) > 0 && r.started < r.roster.begins() {
 		rank := r.started
 		if err := r.start(); err != nil {
-			r.news[rank] = fmt.Sprintf("rank %d can't be started: %v", rank, err)
+			why := fmt.Sprintf("can't be started: %v", err)
+			r.news[rank] = fmt.Sprintf("rank %d %s", rank, why)
 			r.say(r.news[rank])
-			r.note(rank, nil)
+			r.note(rank, nil, why)
 		}
 	}
 }
 
-// note notes the end of a process, and returns the state that it was in.
-func (r *run) note(rank int, state *os.ProcessState) state {
+// note notes the end of a process, and returns the state that it was in. It tells the others why
+// the process has ended before it reports the end to them.
+func (r *run) note(rank int, state *os.ProcessState, why string) state {
+	r.roster.ends[rank].tell(why)
 	was := r.ended(rank)
-	r.outcomes[rank] = Outcome{State: state, order: r.order, asked: slices.Contains(r.ending, endedBy(state)), was: was}
+	r.outcomes[rank] = Outcome{State: state, why: why, order: r.order, asked: slices.Contains(r.ending, endedBy(state)), was: was}
 	r.order++
 	return was
 }
@@ -320,7 +324,7 @@ func (r *run) noteEnd(e end) {
 		_ = syscall.Kill(-e.state.Pid(), syscall.SIGKILL)
 	}
 	defer r.roster.processes[e.rank].noted.Store(1)
-	was := r.note(e.rank, e.state)
+	was := r.note(e.rank, e.state, r.why(e.state))
 	o := &r.outcomes[e.rank]
 	o.killed = r.killed && (o.endedBy(syscall.SIGKILL) || o.endedBy(r.Ask)) // Ask may end what is no Go program
 	switch {
@@ -346,7 +350,7 @@ func (r *run) noteEnd(e end) {
 }
 
 func (r *run) death(rank int) string {
-	return fmt.Sprintf("rank %d has died: %s", rank, r.why(r.outcomes[rank].State))
+	return fmt.Sprintf("rank %d has died: %s", rank, r.outcomes[rank].why)
 }
 
 const needsAll = "; the others can't continue without it"

@@ -10,9 +10,12 @@ import (
 	"syscall"
 )
 
-// why says how a process has ended, and why, as far as the launcher can know. It is called at most
-// once for each process.
+// why says how a process has ended, and why, as far as the launcher can know. It is called once for
+// each process.
 func (r *run) why(state *os.ProcessState) string {
+	if state == nil {
+		return "for an unknown reason"
+	}
 	kills := r.oomKills
 	if endedBy(state) == syscall.SIGKILL || state.ExitCode() == 128+int(syscall.SIGKILL) {
 		kills = oomKills(oomFiles()...)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"slices"
 	"sync/atomic"
 
@@ -294,6 +295,10 @@ type Driver interface {
 	OnFailure(told func(error))
 	// Watch adds n to the number of goroutines that wait in other ways.
 	Watch(n int)
+	// Reason returns how the process of a rank has ended, or "" if it has not or the launcher does
+	// not tell. If the process is known to have ended, Reason waits until the launcher has told
+	// how, or until ctx ends.
+	Reason(ctx context.Context, rank int) string
 }
 
 // A Starter is a Comm that can begin several requests for less than their sum.

@@ -59,6 +59,7 @@ func TestDeathSurvived(t *testing.T) {
 		j.ends(t, 0)
 		require.Contains(t, j.out.String(), fmt.Sprintf("rank %d: 1 survivors", left))
 		require.Equal(t, n-1, strings.Count(j.errs.String(), "has died: signal: killed"), "%s", &j.errs)
+		require.Contains(t, j.out.String(), fmt.Sprintf(" of %d has ended: signal: killed", n))
 	}
 }
 
@@ -86,6 +87,7 @@ func TestExit(t *testing.T) {
 		j := with(t, "exits", "3", test.status)
 		j.ends(t, test.want)
 		require.Contains(t, j.errs.String(), "rank 1 has died: exit status "+test.status)
+		require.Equal(t, 2, strings.Count(j.out.String(), "rank 1 of 3 has ended: exit status "+test.status+"\n"), &j.out)
 	}
 }
 

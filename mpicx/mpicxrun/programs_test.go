@@ -272,6 +272,38 @@ var programs = map[string]func(){
 			})
 		}, backend())
 	},
+	"ends": func() { // as its argument says
+		full := errors.New("disk full")
+		mpicx.Exit(mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
+			work := func(ctx context.Context) error { return barrier(ctx, world) }
+			if world.Rank() == 1 {
+				work = func(context.Context) error { return full }
+			}
+			switch os.Args[1] {
+			case "one":
+				return work(ctx)
+			case "all":
+				return full
+			case "try":
+				return world.TryAll(ctx, work)
+			case "death":
+				if world.Rank() == 0 {
+					_ = kill()
+				}
+				return cmp.Or(barrier(ctx, world), barrier(ctx, world))
+			case "stop":
+				if world.Rank() == 1 {
+					must(world.Stop(ctx, full))
+				}
+				for {
+					if err := cmp.Or(world.Stopping(ctx), barrier(ctx, world)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}, backend(), mpicx.WithRanks(3)))
+	},
 	"child that stays": func() {
 		rank(func(_ context.Context, world *mpicx.Comm) error {
 			c := exec.Command("sleep", "3600")
@@ -351,8 +383,14 @@ func own() int {
 func recovering(ctx context.Context, world *mpicx.Comm, fn func(ctx context.Context, c *mpicx.Comm) error) error {
 	for c := world; ; {
 		err := c.TryAll(ctx, func(ctx context.Context) error { return fn(ctx, c) })
-		if _, corrupted := errors.AsType[*mpicx.CommCorruptedError](err); !corrupted {
+		corrupted, ok := errors.AsType[*mpicx.CommCorruptedError](err)
+		if !ok {
 			return err
+		}
+		for r := range c.Size() {
+			if how := corrupted.Reason(ctx, r); how != "" {
+				fmt.Printf("rank %d of %d has ended: %s\n", r, c.Size(), how)
+			}
 		}
 		next, shrinkErr := c.Shrink().Get(ctx)
 		if shrinkErr != nil {

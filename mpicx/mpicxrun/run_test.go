@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -246,6 +247,37 @@ func TestStatus(t *testing.T) {
 		require.NoError(t, j.Start())
 		j.ends(t, test.want)
 		require.Contains(t, j.errs.String(), test.text)
+	}
+}
+
+// Exit prints an error that all ranks have once in a job, and those that ranks have alone at each.
+func TestExitPrints(t *testing.T) {
+	const told = "mpicx: communicator corrupted"
+	for how, want := range map[string]struct {
+		status                int
+		processes, goroutines string // lines; those of processes are sorted
+	}{
+		"":     {0, "", ""},
+		"one":  {1, "rank 1: disk full", "rank 1: disk full\nranks 0, 2: " + told + " by rank 1: disk full"},
+		"all":  {1, "rank 0: disk full\nrank 1: disk full\nrank 2: disk full", "ranks 0-2: disk full"},
+		"try":  {1, "rank 1: mpicx: error propagated from rank 1: disk full", "ranks 0-2: mpicx: error propagated from rank 1: disk full"},
+		"stop": {75, "mpicx: stopped by rank 1: disk full", "mpicx: stopped by rank 1: disk full"},
+		"death": {137, "mpicxrun: rank 0 has died: signal: killed; the others can't continue without it\nrank 1: " +
+			told + " by rank 0: its process has died; with -tags ulfm the others could continue without it", ""},
+		"survived death": {1, "mpicxrun: rank 0 has died: signal: killed\nrank 1: " + told + "; dead: [0]", ""},
+	} {
+		how, survived := strings.CutPrefix(how, "survived ")
+		t.Setenv("TEST_BACKEND", map[bool]string{true: "ulfm"}[survived])
+		j := with(t, "ends", "3", how)
+		j.ends(t, want.status)
+		require.Equal(t, want.processes, strings.Join(sorted(j.errs.String()), "\n"), how)
+		if how != "death" {
+			j = &job{Cmd: exec.Command(os.Args[0], how)}
+			j.Env, j.Stderr = append(os.Environ(), envProgram+"=ends"), &j.errs
+			require.NoError(t, j.Start())
+			j.ends(t, want.status)
+			require.Equal(t, want.goroutines, strings.TrimSpace(j.errs.String()), how)
+		}
 	}
 }
 

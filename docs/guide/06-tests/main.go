@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/checkpoint"
@@ -21,10 +20,7 @@ func main() {
 		}
 		return err
 	}, mpicx.WithRanks(4), mpicx.WithSpares(1))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // solve returns this rank's number after some steps.

@@ -16,10 +16,7 @@ var end = flag.String("end", "", "how rank 2 ends: `error`, panic, exit or kill"
 
 func main() {
 	flag.Parse()
-	if err := mpicx.Run(context.Background(), program); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 
 	"gonum.org/v1/gonum/optimize"
 
@@ -44,10 +43,7 @@ func main() {
 		}
 		return recovery.Run(ctx, world, j.both, recovery.Shrink())
 	}, mpicx.WithRanks(6))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // A job is what a rank keeps from one attempt to the next.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"math/bits"
 	"slices"
 	"time"
@@ -122,6 +123,13 @@ func (c *comm) Await(w waiting.Sleeper, ended <-chan struct{}) (woken bool) {
 }
 
 func (c *comm) Glance() { c.e.glance() }
+
+func (c *comm) Reason(ctx context.Context, rank int) string {
+	if c.e.reason == nil {
+		return ""
+	}
+	return c.e.reason(ctx, c.process(rank))
+}
 
 func (c *comm) Failed() error {
 	if !c.e.over.Load() {

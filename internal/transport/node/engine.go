@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"runtime"
@@ -55,6 +56,7 @@ type place struct {
 	near       bool    // whatever this process waits for rings its bell
 	later      int     // the last later processes may be started during the job
 	reserve    Reserve // the fabric, if later > 0
+	reason     func(ctx context.Context, process int) string
 }
 
 func newEngine(fabric Fabric, mortal bool) *engine {

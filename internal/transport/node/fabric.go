@@ -1,5 +1,7 @@
 package node
 
+import "context"
+
 // A Fabric connects the processes of a job: it begins and ends the job, has the memory that
 // processes of a machine share, carries packets and transfers to all others, and reports deaths.
 // All calls are made with the engine's mu held, or before and after it is in use.
@@ -77,6 +79,8 @@ type Start struct {
 	// Marks are words in memory that change, waking who waits for them, when a process of this
 	// machine ends: see package bell.
 	Marks []*uint32
+	// Reason is what Reason of transport.Driver returns. Nil: the launcher never tells.
+	Reason func(ctx context.Context, process int) string
 }
 
 // A Reserve is a Fabric that can start processes later. What is sent to a process before it begins

@@ -48,7 +48,7 @@ func Begin(fabric Fabric, o Options) (*Job, error) {
 	if e.later = began.Later; e.later > 0 && o.Detector.Ping {
 		return nil, errors.New("a detector that pings, and processes that may be started later: expected only one of them")
 	}
-	e.machines, e.far = began.Machines, farLimit
+	e.machines, e.far, e.reason = began.Machines, farLimit, began.Reason
 	several := slices.Max(e.machines) > slices.Min(e.machines)
 	if several {
 		e.far = max(farLimit, began.Packet-headerLength)

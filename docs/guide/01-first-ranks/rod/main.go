@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"os"
 
@@ -14,10 +13,7 @@ import (
 const cells = 8 // of each rank
 
 func main() {
-	if err := mpicx.Run(context.Background(), rod, mpicx.WithRanks(4)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), rod, mpicx.WithRanks(4)))
 }
 
 // rod is what each rank runs.

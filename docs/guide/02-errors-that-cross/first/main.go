@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -20,8 +19,5 @@ func main() {
 		})
 		return world.Fprintf(ctx, os.Stdout, "%v\n", err) // the communicator works
 	}, mpicx.WithRanks(4))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }

@@ -11,10 +11,7 @@ import (
 )
 
 func main() {
-	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(4)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program, mpicx.WithRanks(4)))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/mpicx/go-mpicx/docs/guide/rod"
@@ -15,10 +14,7 @@ import (
 const steps, every = 1000, 100 // steps, and from one version to the next
 
 func main() {
-	if err := mpicx.Run(context.Background(), solve, mpicx.WithRanks(4)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), solve, mpicx.WithRanks(4)))
 }
 
 // A version is a rank's part of a state to go back to.

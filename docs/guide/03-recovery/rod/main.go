@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
 
 	"github.com/mpicx/go-mpicx/docs/guide/rod"
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -23,10 +22,7 @@ func main() {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, attempt, recovery.Checkpoint(checkpoint.Partner(0)))
 	}, mpicx.WithRanks(4))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // attempt is called at all ranks, and again at all ranks after an error of any of them.

@@ -4,17 +4,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/mpicx/go-mpicx/mpicx"
 )
 
 func main() {
-	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(2)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program, mpicx.WithRanks(2)))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {

@@ -14,10 +14,7 @@ import (
 const pieces = 1000
 
 func main() {
-	if err := mpicx.Run(context.Background(), integrate, mpicx.WithRanks(4)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), integrate, mpicx.WithRanks(4)))
 }
 
 func integrate(ctx context.Context, world *mpicx.Comm) error {

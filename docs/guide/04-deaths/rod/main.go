@@ -24,10 +24,7 @@ func main() {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, attempt, recovery.Replace(), recovery.Checkpoint(checkpoint.Partner(1)))
 	}, mpicx.WithRanks(4), mpicx.WithSpares(1))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 func attempt(ctx context.Context, a *recovery.Attempt) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/mpicx/go-mpicx/docs/guide/rod"
 	"github.com/mpicx/go-mpicx/future"
@@ -16,10 +15,7 @@ import (
 const solvers, steps, every = 3, 1000, 200
 
 func main() {
-	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(solvers+2)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program, mpicx.WithRanks(solvers+2)))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {

@@ -18,10 +18,7 @@ func main() {
 	err := mpicx.Run(context.Background(), func(ctx context.Context, world *mpicx.Comm) error {
 		return recovery.Run(ctx, world, attempt, recovery.Checkpoint(checkpoint.Partner(1)))
 	}, mpicx.WithRanks(6))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(err)
 }
 
 // attempt is called at all ranks, and again after an error. recovery.Run catches what MustGet and MustWait throw.

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/mpicx/go-mpicx/mpicx"
@@ -14,10 +13,7 @@ import (
 const width, steps = 2, 10
 
 func main() {
-	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(6)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program, mpicx.WithRanks(6)))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {

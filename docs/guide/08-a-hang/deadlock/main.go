@@ -10,10 +10,7 @@ import (
 )
 
 func main() {
-	if err := mpicx.Run(context.Background(), program, mpicx.WithRanks(3), mpicx.WithDeadlockError()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	mpicx.Exit(mpicx.Run(context.Background(), program, mpicx.WithRanks(3), mpicx.WithDeadlockError()))
 }
 
 func program(ctx context.Context, world *mpicx.Comm) error {
