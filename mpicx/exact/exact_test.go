@@ -177,14 +177,20 @@ func TestSpecialValues(t *testing.T) {
 	assert.Panics(t, func() { exact.Dot([]float64{1}, make([]float64, 0, 5)) })
 }
 
-// More terms than digits have room for without a carry.
+// A Sum has room for many terms, and is the same after a file.
 func TestManyTerms(t *testing.T) {
 	var s exact.Sum
 	s.Add(-3)
 	for range 70 {
 		s.Merge(&s)
 	}
-	assert.Equal(t, -0x3p70, s.Float64())
+	b, err := s.MarshalBinary()
+	require.NoError(t, err)
+	var u exact.Sum
+	require.NoError(t, u.UnmarshalBinary(b))
+	u.Add(0x1p70)
+	assert.Equal(t, -0x1p71, u.Float64())
+	assert.EqualError(t, u.UnmarshalBinary(b[1:]), "exact: a Sum of 1103 bytes, expected 1104")
 }
 
 // The ranks have the sum of all terms, however these are divided.

@@ -1,6 +1,8 @@
 package exact
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -131,11 +133,25 @@ func (s *Sum) carry() {
 
 // Merge adds all terms of t.
 func (s *Sum) Merge(t *Sum) {
-	u := [1]Sum{*t}
-	u[0].carry()
+	u := *t
+	u.carry()
 	s.carry()
 	to := words(unsafe.Slice(s, 1))
-	for i, w := range words(u[:]) {
+	for i, w := range words(unsafe.Slice(&u, 1)) {
 		to[i] += w
 	}
+}
+
+// MarshalBinary encodes the sum, for files and checkpoints. It returns no error.
+func (s *Sum) MarshalBinary() ([]byte, error) {
+	return binary.Append(nil, binary.LittleEndian, words(unsafe.Slice(s, 1)))
+}
+
+// UnmarshalBinary sets s to what MarshalBinary has encoded.
+func (s *Sum) UnmarshalBinary(b []byte) error {
+	if len(b) != int(unsafe.Sizeof(*s)) {
+		return fmt.Errorf("exact: a Sum of %d bytes, expected %d", len(b), unsafe.Sizeof(*s))
+	}
+	_, err := binary.Decode(b, binary.LittleEndian, words(unsafe.Slice(s, 1)))
+	return err
 }
