@@ -258,7 +258,7 @@ func TestSameBits(t *testing.T) {
 					x, b := make([]float64, a.Rows()), slices.Repeat([]float64{1}, a.Rows())
 					sys := krylov.System{Space: distributed.ExactSpace{Comm: world}, A: a.Ordered(), M: p, B: b}
 					var residuals []float64
-					_, err = test.method(ctx, sys, x, krylov.Options{Tol: 1e-9, MaxIter: 60, Observe: func(_ context.Context, s *krylov.State) error {
+					_, err = test.method(ctx, sys, x, krylov.Options{Tol: 1e-9, MaxIter: 20, Restart: 15, Observe: func(_ context.Context, s *krylov.State) error {
 						residuals = append(residuals, s.Residual)
 						return nil
 					}})

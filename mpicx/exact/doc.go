@@ -6,9 +6,9 @@
 // Computer Arithmetic and Validity, 2nd ed., 2013). Terms are first added up by exponent, in
 // integers, as in the large superaccumulator of Neal (Fast exact summation using small and large
 // superaccumulators, arXiv:1505.05571); products are split into two float64s by fused
-// multiply-add. Sums that are reproducible but rounded take less space: see Demmel, Ahrens and
-// Nguyen (Algorithms for efficient reproducible floating point summation, ACM Trans. Math. Softw.
-// 46, 2020). They are not faster here, and depend on a choice of bins.
+// multiply-add. The reproducible sums of Ahrens, Demmel and Nguyen (Algorithms for efficient
+// reproducible floating point summation, ACM Trans. Math. Softw. 46, 2020) take less space, but are
+// rounded, and depend on a choice of bins.
 //
 // It must never know how vectors are divided: see package distributed.
 package exact

@@ -19,8 +19,8 @@ import (
 // A Sum consists of int64s. If those of two Sums are added up one by one, they are those of the
 // merged Sum: this is how ranks merge Sums.
 type Sum struct {
-	// digits are those of a fixed-point number: the sum of digits[i] * 2^(32i+unit). A digit may be
-	// negative, and its magnitude is less than (pending+1) * 2^32, so that carries can wait.
+	// digits are those of a fixed-point number: the sum of digits[i] * 2^(32i+unit). Carries wait:
+	// a digit may be negative. All but the last are less than (pending+1) * 2^32 in magnitude.
 	digits  [132]int64
 	pending int64 // additions since the last carry
 
