@@ -127,7 +127,7 @@ func FuzzCorrectlyRounded(f *testing.F) {
 		f.Add(b, uint64(0))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64) {
-		x := make([]float64, min(len(b)/8, 200))
+		x := make([]float64, min(len(b)/8, 64))
 		_ = binary.Read(bytes.NewReader(b), binary.LittleEndian, x)
 		for i, v := range x {
 			if v-v != 0 {
