@@ -86,6 +86,7 @@ func byUser[T any](op func(a, b T) T) reduction { return reduction{element.Func(
 // Reduce combines send of all ranks, element by element, into recv of rank root (MPI_Ireduce).
 // Elsewhere recv is not used. Floating-point sums depend on the order in which ranks are combined.
 // It is the same in every run, but may be another with another root, number of ranks, or length.
+// Package exact has sums that do not depend on it.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op, root int) *future.Future[struct{}] {
 	return reduce(c.of(), signature.Reduce, send, recv, predefined[T](op), root)
 }

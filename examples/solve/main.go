@@ -3,6 +3,7 @@
 // stops all ranks after the same iteration, and the same command continues from there.
 //
 //	go run ./examples/solve
+//	go run ./examples/solve -exact -residuals -ranks 3 # the same residuals with another number
 //	go build -tags ulfm ./examples/solve
 //	go run ./mpicx/mpicxrun -v -n 5 ./solve -spares 1 -pause 100ms
 //	go run ./mpicx/mpicxrun -v -n 4 -respawn 9 ./solve -respawn -pause 100ms # or this one
@@ -40,6 +41,8 @@ func main() {
 	flag.IntVar(&c.every, "checkpoint", 25, "`iterations` from one checkpoint to the next")
 	flag.StringVar(&c.dir, "dir", "", "`directory` for checkpoints, from which another run continues; default: they are in other ranks' memory only")
 	flag.Float64Var(&c.tol, "tol", 1e-8, "`ratio` of the last residual to the right-hand side")
+	flag.BoolVar(&c.exact, "exact", false, "compute the same bits on any number of ranks: slower")
+	flag.BoolVar(&c.residuals, "residuals", false, "print the residual of each iteration")
 	flag.DurationVar(&c.pause, "pause", 0, "`time` to wait in each iteration, so that there is time to kill a process")
 	flag.Parse()
 
@@ -51,6 +54,7 @@ type config struct {
 	matrix               string
 	ranks, spares, every int
 	respawn              bool
+	exact, residuals     bool
 	dir                  string
 	tol                  float64
 	pause                time.Duration
@@ -113,6 +117,9 @@ func (s *solver) attempt(ctx context.Context, a *recovery.Attempt) error {
 		return err
 	}
 	system := krylov.System{Space: distributed.Space{Comm: a.Comm}, A: m, B: b}
+	if s.exact { // the residuals are then as if there had been no deaths
+		system.Space, system.A = distributed.ExactSpace{Comm: a.Comm}, m.Ordered()
+	}
 	return s.iterate(ctx, a, system, x, m, from, done)
 }
 
@@ -234,6 +241,9 @@ func (s *solver) iterate(ctx context.Context, a *recovery.Attempt, sys krylov.Sy
 	}
 	res, err := krylov.CG(ctx, sys, x, krylov.Options{Tol: s.tol, MaxIter: 100_000, From: from, Observe: func(ctx context.Context, now *krylov.State) error {
 		iterations := done + now.Iter
+		if s.residuals && comm.Rank() == 0 {
+			fmt.Printf("iteration %d: |r|/|b| = %v\n", iterations, now.Residual)
+		}
 		err := a.Stopping(ctx)
 		_, stop := errors.AsType[*mpicx.StopError](err) // at all ranks in the same iteration
 		if iterations%s.every == 0 || stop {

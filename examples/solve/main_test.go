@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,14 +19,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// solve runs the example and returns what it printed.
+// solve runs the example on 5 ranks and returns what it printed.
 func solve(t *testing.T, respawn bool, observe func(*mpicx.Comm, int) error) (string, error) {
+	t.Helper()
+	return run(t, &config{ranks: 5, spares: 1, respawn: respawn, observe: observe})
+}
+
+func run(t *testing.T, c *config) (string, error) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	require.NoError(t, err)
 	defer func(stdout *os.File) { os.Stdout = stdout }(os.Stdout)
 	os.Stdout = out
-	c := &config{matrix: "../../testdata/matrices/poisson3d-20.mtx.gz", ranks: 5, spares: 1, respawn: respawn, every: 10, tol: 1e-8, observe: observe}
+	c.matrix, c.every, c.tol = "../../testdata/matrices/poisson3d-20.mtx.gz", 10, 1e-8
 	err = c.run(t.Context())
 	require.NoError(t, out.Close())
 	text, readErr := os.ReadFile(out.Name())
@@ -90,6 +96,26 @@ func TestGoesOn(t *testing.T) {
 			require.Regexp(t, test.expect, text)
 			require.Equal(t, want, iterations(t, text), text)
 		})
+	}
+}
+
+// The residuals are the same on any number of ranks, bit by bit, also if it changes.
+func TestExact(t *testing.T) {
+	residuals := func(c config) []string {
+		c.exact, c.residuals = true, true
+		text, err := run(t, &c)
+		require.NoError(t, err, text)
+		lines := regexp.MustCompile(`iteration \d+: .*`).FindAllString(text, -1)
+		slices.Sort(lines)
+		return slices.Compact(lines) // those after a checkpoint are there twice
+	}
+	want := residuals(config{ranks: 1})
+	require.Greater(t, len(want), 30)
+	for ranks := 2; ranks <= 7; ranks++ {
+		require.Equal(t, want, residuals(config{ranks: ranks}), ranks)
+	}
+	if mpicx.Backend == "ulfm" {
+		require.Equal(t, want, residuals(config{ranks: 7, spares: 1, observe: failures(nil, moment{17, 1}, moment{27, 4}, moment{37, 3})}))
 	}
 }
 

@@ -241,6 +241,40 @@ func TestSolve(t *testing.T) {
 	}
 }
 
+// With exact sums and rows in the order of columns, a method computes the same bits on any number of
+// ranks.
+func TestSameBits(t *testing.T) {
+	for _, test := range []struct {
+		name, matrix string
+		method       krylov.Method
+	}{{"cg", "graphene-64.mtx.gz", krylov.CG}, {"gmres", "convection-64.mtx.gz", krylov.GMRES}, {"bicgstab", "convection-64.mtx.gz", krylov.BiCGStab}} {
+		t.Run(test.name, func(t *testing.T) {
+			var want, whole []float64 // the residuals on 1 rank, and x
+			for ranks := 1; ranks <= 7; ranks++ {
+				mpicxtest.Run(t, ranks, func(ctx context.Context, world *mpicx.Comm) error {
+					a := read(ctx, world, test.matrix)
+					p, err := distributed.Jacobi(a)
+					mpicx.Throw(err)
+					x, b := make([]float64, a.Rows()), slices.Repeat([]float64{1}, a.Rows())
+					sys := krylov.System{Space: distributed.ExactSpace{Comm: world}, A: a.Ordered(), M: p, B: b}
+					var residuals []float64
+					_, err = test.method(ctx, sys, x, krylov.Options{Tol: 1e-9, MaxIter: 20, Restart: 15, Observe: func(_ context.Context, s *krylov.State) error {
+						residuals = append(residuals, s.Residual)
+						return nil
+					}})
+					residuals = append(residuals, sys.TrueResidual(ctx, x))
+					if ranks == 1 {
+						want, whole = residuals, x
+					}
+					assert.Equal(t, want, residuals, "%d ranks", ranks)
+					assert.Equal(t, whole[a.First():a.First()+a.Rows()], x, "%d ranks", ranks)
+					return err
+				})
+			}
+		})
+	}
+}
+
 func TestJacobiZeroDiagonal(t *testing.T) {
 	mpicxtest.Run(t, 2, func(ctx context.Context, world *mpicx.Comm) error {
 		a := read(ctx, world, "petersen.mtx")

@@ -68,16 +68,34 @@ func (l *local) split(rows *sparse.CSR) {
 	l.interior, l.boundary = in, out
 }
 
-// mulBoundary adds the contribution of the ghosts to y.
-func (l *local) mulBoundary(y, ghosts []float64) {
+// addBoundary adds the contribution of the ghosts to y.
+func (l *local) addBoundary(y, ghosts []float64) {
 	for k, i := range l.boundaryRows {
 		cols, vals := l.boundary.Row(k)
-		var sum float64
-		for n, j := range cols {
-			sum += vals[n] * ghosts[j]
-		}
-		y[i] += sum
+		y[i] += addRow(0, cols, vals, ghosts)
 	}
+}
+
+// mulOrdered computes the rows of y that need ghosts: first the columns of ghosts before the owned
+// ones, then these, and the others.
+func (l *local) mulOrdered(y, x, ghosts []float64) {
+	before, _ := slices.BinarySearch(l.ghosts, int32(l.first))
+	for k, i := range l.boundaryRows {
+		cols, vals := l.boundary.Row(k)
+		owned, ownedVals := l.interior.Row(int(i))
+		n, _ := slices.BinarySearch(cols, int32(before))
+		sum := addRow(0, cols[:n], vals[:n], ghosts)
+		sum = addRow(sum, owned, ownedVals, x)
+		y[i] = addRow(sum, cols[n:], vals[n:], ghosts)
+	}
+}
+
+// addRow adds the product of a row and x to sum, entry by entry as MulVec does.
+func addRow(sum float64, cols []int32, vals, x []float64) float64 {
+	for n, j := range cols {
+		sum += vals[n] * x[j]
+	}
+	return sum
 }
 
 // entries returns the entries of all rows, in the columns of the whole matrix.

@@ -15,7 +15,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	r, p, v, t, shadow, phatBuf, shatBuf := w[0], w[1], w[2], w[3], w[4], w[5], w[6]
 	d := newDots(sys.Space, 3)
 
-	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
+	normB := math.Sqrt(d.one(ctx, sys.B, sys.B))
 	var rho, rr, shadow2 float64 // shadow·r, r·r, shadow·shadow
 	if opt.From != nil {
 		opt.From.load(x, []*float64{&rho, &rr, &shadow2}, r, p, shadow)
@@ -23,7 +23,7 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 		sys.residual(ctx, r, x)
 		copy(p, r)
 		copy(shadow, r)
-		rr = d.one(ctx, dot(r, r))
+		rr = d.one(ctx, r, r)
 		rho, shadow2 = rr, rr
 	}
 
@@ -34,10 +34,12 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 	for s.continues() {
 		phat := sys.precondition(ctx, phatBuf, p)
 		sys.A.Apply(ctx, v, phat)
-		d.parts[0], d.parts[1] = dotNorm(shadow, v)
-		d.parts[2] = pp
+		sv, vv := dotNorm(shadow, v)
+		d.known(0, shadow, v, sv)
+		d.known(1, v, v, vv)
+		d.known(2, p, p, pp)
 		sums := d.sum(ctx, 3)
-		sv, vv := sums[0], sums[1]
+		sv, vv = sums[0], sums[1]
 		alpha := rho / sv
 		normA2 = max(normA2, vv/sums[2])
 		if math.Abs(sv) <= epsilon*math.Sqrt(shadow2*vv) || isRounding(vv, normA2*sums[2]) {
@@ -47,10 +49,12 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 
 		shat := sys.precondition(ctx, shatBuf, r)
 		sys.A.Apply(ctx, t, shat)
-		d.parts[2] = ss
-		d.parts[0], d.parts[1] = dotNorm(r, t)
+		tr, tt := dotNorm(r, t)
+		d.known(0, r, t, tr)
+		d.known(1, t, t, tt)
+		d.known(2, r, r, ss)
 		sums = d.sum(ctx, 3)
-		tr, tt := sums[0], sums[1]
+		tr, tt = sums[0], sums[1]
 		omega := tr / tt
 		if math.Abs(tr) <= epsilon*math.Sqrt(tt*sums[2]) || isRounding(tt, normA2*sums[2]) {
 			omega = 0 // r ⟂ A·r, or r = 0: solved in the first half
@@ -61,7 +65,10 @@ func BiCGStab(ctx context.Context, sys System, x []float64, opt Options) (Result
 		rhoOld := rho
 		rho, rr = step(x, r, alpha, phat, omega, shat, t, shadow)
 		pp = rr
-		rho, rr = d.two(ctx, rho, rr)
+		d.known(0, shadow, r, rho)
+		d.known(1, r, r, rr)
+		sums = d.sum(ctx, 2)
+		rho, rr = sums[0], sums[1]
 		if math.Abs(rho) <= epsilon*math.Sqrt(rr*shadow2) || omega == 0 {
 			copy(shadow, r)
 			copy(p, r)

@@ -13,7 +13,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 	r, p, q, zbuf := v[0], v[1], v[2], v[3]
 	d := newDots(sys.Space, 2)
 
-	normB := math.Sqrt(d.one(ctx, dot(sys.B, sys.B)))
+	normB := math.Sqrt(d.one(ctx, sys.B, sys.B))
 	var rz, rr float64
 	if opt.From != nil {
 		opt.From.load(x, []*float64{&rz, &rr}, r, p)
@@ -21,7 +21,7 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 		sys.residual(ctx, r, x)
 		z := sys.precondition(ctx, zbuf, r)
 		copy(p, z)
-		rz, rr = d.two(ctx, dot(r, z), dot(r, r))
+		rz, rr = d.two(ctx, r, z, r, r)
 	}
 
 	s := &State{X: x, R: r, P: p, method: "cg", opt: opt, normB: normB}
@@ -32,20 +32,22 @@ func CG(ctx context.Context, sys System, x []float64, opt Options) (Result, erro
 			return s.broken("r·M⁻¹r", rz, "a positive definite preconditioner")
 		}
 		sys.A.Apply(ctx, q, p)
-		pq := d.one(ctx, dot(p, q))
+		pq := d.one(ctx, p, q)
 		if pq <= 0 {
 			return s.broken("p·Ap", pq, "a positive definite matrix")
 		}
 		alpha := rz / pq
 		axpy(x, alpha, p)
-		part := axpyNorm(r, -alpha, q)
+		d.known(0, r, r, axpyNorm(r, -alpha, q))
 		z, rzOld := r, rz
 		if sys.M == nil {
-			rr = d.one(ctx, part)
+			rr = d.sum(ctx, 1)[0]
 			rz = rr
 		} else {
 			z = sys.precondition(ctx, zbuf, r)
-			rz, rr = d.two(ctx, dot(r, z), part)
+			d.product(1, r, z)
+			sums := d.sum(ctx, 2)
+			rr, rz = sums[0], sums[1]
 		}
 		xpby(p, z, rz/rzOld)
 

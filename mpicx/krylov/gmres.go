@@ -17,7 +17,7 @@ func GMRES(ctx context.Context, sys System, x []float64, opt Options) (Result, e
 		m = 30
 	}
 	c := newCycle(sys, x, m)
-	normB := math.Sqrt(c.dots.one(ctx, dot(sys.B, sys.B)))
+	normB := math.Sqrt(c.dots.one(ctx, sys.B, sys.B))
 	if opt.From != nil {
 		opt.From.load(x, nil)
 	}
@@ -82,7 +82,7 @@ func newCycle(sys System, x []float64, m int) *cycle {
 func (c *cycle) begin(ctx context.Context) float64 {
 	r := c.v[0]
 	c.sys.residual(ctx, r, c.x)
-	beta := math.Sqrt(c.dots.one(ctx, dot(r, r)))
+	beta := math.Sqrt(c.dots.one(ctx, r, r))
 	c.j = 0
 	c.g[0] = beta
 	scale(r, 1/beta)
@@ -129,11 +129,10 @@ func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 	)
 	clear(h)
 	basis := c.v[:c.j+1]
-	parts := c.dots.parts
-	dotAll(parts, basis, w)
-	parts[len(basis)+1] = 0
+	c.dots.all(basis, w)
+	c.dots.known(len(basis)+1, nil, nil, 0)
 	if c.j > 0 {
-		parts[len(basis)+1] = dot(basis[0], basis[c.j])
+		c.dots.product(len(basis)+1, basis[0], basis[c.j])
 	}
 	sums := c.dots.sum(ctx, len(basis)+2)
 	before, after := sums[len(basis)], subtractSquares(sums, len(basis))
@@ -144,7 +143,7 @@ func (c *cycle) orthogonalize(ctx context.Context, h, w []float64) float64 {
 		return norm
 	}
 	subtractAll(w, basis, h, 1)
-	dotAll(parts, basis, w)
+	c.dots.all(basis, w)
 	sums = c.dots.sum(ctx, len(basis)+1)
 	for i := range basis {
 		h[i] += sums[i]

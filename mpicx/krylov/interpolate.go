@@ -23,7 +23,7 @@ func Interpolate(ctx context.Context, sys System, x []float64, lost []bool, meth
 	r := make([]float64, len(x))
 	sys.residual(ctx, r, x)
 	keep(r, lost, true)
-	rr, bb := newDots(sys.Space, 2).two(ctx, dot(r, r), dot(sys.B, sys.B))
+	rr, bb := newDots(sys.Space, 2).two(ctx, r, r, sys.B, sys.B)
 	if rr == 0 {
 		return Result{Converged: true}, nil
 	}

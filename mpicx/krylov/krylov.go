@@ -18,6 +18,15 @@ type Space interface {
 	Sum(parts, sums []float64) *future.Future[struct{}]
 }
 
+// A Dotter is a Space that computes inner products itself, in place of the ranks' parts and their
+// sum: [distributed.ExactSpace] does so without rounding.
+type Dotter interface {
+	Space
+	// Dot computes sums[i] = x[i]·y[i] of whole vectors, of which x and y have this rank's parts.
+	// All ranks get the same bits. It throws its errors.
+	Dot(ctx context.Context, sums []float64, x, y [][]float64)
+}
+
 // Alone is the Space of a program without ranks.
 type Alone struct{}
 
@@ -211,7 +220,7 @@ func (sys *System) TrueResidual(ctx context.Context, x []float64) float64 {
 	r := make([]float64, len(x))
 	sys.residual(ctx, r, x)
 	d := newDots(sys.Space, 2)
-	rr, bb := d.two(ctx, dot(r, r), dot(sys.B, sys.B))
+	rr, bb := d.two(ctx, r, r, sys.B, sys.B)
 	return relative(math.Sqrt(rr), math.Sqrt(bb))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx/krylov"
 	"github.com/mpicx/go-mpicx/mpicx/sparse"
 )
@@ -101,6 +102,48 @@ func TestSolves(t *testing.T) {
 			})
 		}
 	}
+}
+
+// products is a Space that notes all sums, and dotter one that computes them as a Dotter.
+type products struct{ all [][]float64 }
+
+func (p *products) Sum(parts, sums []float64) *future.Future[struct{}] {
+	p.all = append(p.all, slices.Clone(parts))
+	return krylov.Alone{}.Sum(parts, sums)
+}
+
+type dotter struct{ products }
+
+func (d *dotter) Dot(_ context.Context, sums []float64, x, y [][]float64) {
+	clear(sums)
+	for k := range sums {
+		for i, v := range x[k] {
+			sums[k] += v * y[k][i]
+		}
+	}
+	d.all = append(d.all, slices.Clone(sums))
+}
+
+// A Dotter is asked for the products whose parts another Space would get.
+func TestDotter(t *testing.T) {
+	everyMethod(t, func(t *testing.T, method krylov.Method) {
+		sys, x := system(t, "poisson3d-20.mtx.gz")
+		sys.M = krylov.OperatorFunc(func(_ context.Context, z, r []float64) {
+			for i, v := range r {
+				z[i] = v / float64(1+i%3)
+			}
+		})
+		p, d := &products{}, &dotter{}
+		for _, space := range []krylov.Space{p, d} {
+			sys.Space = space
+			_, err := method(t.Context(), sys, make([]float64, len(x)), krylov.Options{MaxIter: 12, Restart: 8})
+			require.NoError(t, err)
+		}
+		require.Equal(t, len(p.all), len(d.all))
+		for i := range p.all {
+			require.InDeltaSlice(t, p.all[i], d.all[i], 1e-9*slices.Max(p.all[i]), "reduction %d", i)
+		}
+	})
 }
 
 // Current gives an iterate and a residual that belong together, in long cycles of GMRES too.

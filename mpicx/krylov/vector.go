@@ -157,26 +157,65 @@ func vectors(count, n int) [][]float64 {
 // dots computes inner products. All that are needed together take one reduction.
 type dots struct {
 	space       Space
+	dotter      Dotter // the space, or nil if it is not one
+	x, y        [][]float64
 	parts, sums []float64
 }
 
 func newDots(space Space, most int) *dots {
-	return &dots{space, make([]float64, most), make([]float64, most)}
+	d := &dots{
+		space: space, x: make([][]float64, most), y: make([][]float64, most),
+		parts: make([]float64, most), sums: make([]float64, most),
+	}
+	d.dotter, _ = space.(Dotter)
+	return d
 }
 
-func (d *dots) one(ctx context.Context, part float64) float64 {
-	d.parts[0] = part
+func (d *dots) one(ctx context.Context, x, y []float64) float64 {
+	d.product(0, x, y)
 	return d.sum(ctx, 1)[0]
 }
 
-func (d *dots) two(ctx context.Context, part0, part1 float64) (float64, float64) {
-	d.parts[0], d.parts[1] = part0, part1
+func (d *dots) two(ctx context.Context, x0, y0, x1, y1 []float64) (float64, float64) {
+	d.product(0, x0, y0)
+	d.product(1, x1, y1)
 	s := d.sum(ctx, 2)
 	return s[0], s[1]
 }
 
-// sum adds up the first n parts over all ranks.
+// product makes product k that of x and y. They may not change before sum.
+func (d *dots) product(k int, x, y []float64) {
+	var part float64
+	if d.dotter == nil {
+		part = dot(x, y)
+	}
+	d.known(k, x, y, part)
+}
+
+// known is product for an x and y of which this rank's part is known.
+func (d *dots) known(k int, x, y []float64, part float64) {
+	d.x[k], d.y[k], d.parts[k] = x, y, part
+}
+
+// all makes the first products those of each vector of the basis with w, and the next one that of w
+// with itself.
+func (d *dots) all(basis [][]float64, w []float64) {
+	if d.dotter == nil {
+		dotAll(d.parts, basis, w)
+		return
+	}
+	for i, v := range basis {
+		d.product(i, v, w)
+	}
+	d.product(len(basis), w, w)
+}
+
+// sum returns the first n products.
 func (d *dots) sum(ctx context.Context, n int) []float64 {
-	d.space.Sum(d.parts[:n], d.sums[:n]).MustWait(ctx)
+	if d.dotter != nil {
+		d.dotter.Dot(ctx, d.sums[:n], d.x[:n], d.y[:n])
+	} else {
+		d.space.Sum(d.parts[:n], d.sums[:n]).MustWait(ctx)
+	}
 	return d.sums[:n]
 }

@@ -57,6 +57,8 @@ func rankOfJob(args []string) {
 			jobAllreduce(ctx, world)
 		case "collectives":
 			return jobCollectives(ctx, world, number, args[2:])
+		case "exact":
+			jobExact(ctx, world, number)
 		case "barrier":
 			jobBarrier(ctx, world)
 		case "barrier-bare":

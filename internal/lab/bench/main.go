@@ -74,7 +74,7 @@ func rows(p *programs) []row {
 		row{what: "100,000 ranks: start, barrier, signal, barrier, end", measure: manyRanks},
 	)
 	all = append(append(append(append(all, stopRows()...), timelineRows()...), neighborhoodRows()...), checkpointRows()...)
-	all = append(append(all, lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p), waitCostRow(p))...)
+	all = append(append(append(all, exactRows(p)...), lanczosRows(p)...), append(sigkillRows(p), pingCostRow(p), waitCostRow(p))...)
 	return append(all, virtualRows()...)
 }
 
