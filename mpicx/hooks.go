@@ -5,6 +5,7 @@ import (
 
 	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/internal/collective"
+	"github.com/mpicx/go-mpicx/internal/errchan"
 	"github.com/mpicx/go-mpicx/internal/hook"
 	"github.com/mpicx/go-mpicx/internal/ledger"
 	"github.com/mpicx/go-mpicx/internal/observe"
@@ -76,12 +77,13 @@ func (c *comm) first() []*comm {
 // background is a hook.Background. Its exchanges use the epoch and the tags that it reserves when
 // it begins, no matter when they start. The transport ends exchanges that start after an error.
 type background struct {
-	future *future.Future[struct{}]
-	end    func(struct{}, error)
-	comm   *comm
-	name   string
-	epoch  transport.Epoch
-	first  int // sequence number of the next exchange
+	of        *waiting.Cell // of its future
+	end       func(struct{}, error)
+	comm      *comm
+	name      string
+	epoch     transport.Epoch
+	first     int // sequence number of the next exchange
+	agreement errchan.Agreement
 }
 
 var inBackground = call{Kind: signature.Background}.Word()
@@ -89,29 +91,76 @@ var inBackground = call{Kind: signature.Background}.Word()
 var _ hook.Background = (*background)(nil)
 
 func (i *inside) Begin(name string, exchanges int) (hook.Background, *future.Future[struct{}]) {
+	b, f, end := beginBackground[struct{}](i, name, exchanges)
+	if b == nil {
+		return nil, f
+	}
+	b.end = end
+	return b, f
+}
+
+func (i *inside) BeginCount(name string, exchanges int) (hook.Background, *future.Future[int], func(int, error)) {
+	b, f, end := beginBackground[int](i, name, exchanges)
+	if b == nil {
+		return nil, f, nil
+	}
+	return b, f, end
+}
+
+func beginBackground[T any](i *inside, name string, exchanges int) (*background, *future.Future[T], func(T, error)) {
 	c := (*comm)(i)
 	c.notInReduction("begins", name)
 	epoch, err := c.begin(name)
 	if err != nil {
-		return nil, failed[struct{}](c, err)
+		return nil, failed[T](c, err), nil
 	}
+	f, end := begins[T](c, name, ledger.Take)
+	b := &background{of: waiting.Of(f), comm: c, name: name, epoch: epoch}
 	// The numbers of all exchanges are taken now, while the calls of all ranks have the same order.
-	f, end := begins[struct{}](c, name, ledger.Take)
-	b := &background{future: f, end: end, comm: c, name: name, epoch: epoch, first: c.t.Call(epoch, inBackground)}
-	for range exchanges - 1 {
-		c.t.Call(epoch, inBackground)
+	for k := range exchanges {
+		if seq := c.t.Call(epoch, inBackground); k == 0 {
+			b.first = seq
+		}
 	}
-	return b, f
+	return b, f, end
 }
 
-func (b *background) cell() *waiting.Cell    { return waiting.Of(b.future) }
+func (b *background) cell() *waiting.Cell    { return b.of }
 func (b *background) Epoch() transport.Epoch { return b.epoch }
+
+func (b *background) Late() error {
+	if b.comm.t.Epoch() == b.epoch && !b.comm.isBroken() {
+		return nil
+	}
+	ended := make(chan error, 1)
+	done := func(err error) { ended <- b.comm.failure(b.name, err) }
+	b.comm.receiveError(&onlyError{name: b.name, done: done}, b.epoch, transport.NoTag) // ends at once
+	return <-ended
+}
 
 func (b *background) Exchange(a collective.Algorithm, then func(error)) {
 	tag := transport.CollectiveTag(b.first)
 	b.first++
 	x := &collective.Exchange{Name: b.name, Signature: inBackground}
 	x.Start(b.comm.t, b.epoch, tag, a, &backgroundExchange{b, then})
+}
+
+func (b *background) Reserve() {
+	b.agreement = b.comm.agreements().Reserve(b.epoch, errchan.Background)
+}
+
+func (b *background) Agree(ok bool, then func(error)) {
+	p := errchan.Proposal{Call: errchan.Background, Flag: 1}
+	if !ok {
+		p.Flag = 0
+	}
+	b.comm.agreements().Propose(b.agreement, p, func(d *errchan.Decision, err error) {
+		if err == nil && d.Flag == 0 && len(d.Dead) == 0 {
+			then(mpiErrorf(b.name, ClassOther, "an error has kept another rank from it"))
+			return
+		}
+		then(b.comm.outcome(b.name, errchan.Background, d, err))
+	})
 }
 
 func (b *background) End(err error) { b.end(struct{}{}, err) }

@@ -116,10 +116,11 @@ const (
 	GraphCreate
 	Merge
 	Stopping
+	Background // of a package above: see hook.Background
 )
 
 // AnyCalls is the union of all operations.
-const AnyCalls = Stopping<<1 - 1
+const AnyCalls = Background<<1 - 1
 
 // repairs are the operations that work on a broken communicator.
 const repairs = Agree | Shrink | Replace | AgreeFailed
@@ -131,7 +132,7 @@ func (c Calls) Creates() bool { return c&^repairs != 0 }
 func (c Calls) String() string {
 	var names []string
 	for i, name := range []string{"Agree", "Shrink", "Dup", "Split", "SplitShared", "Replace", "AgreeFailed",
-		"CreateIntercomm", "Create", "CartCreate", "CartSub", "GraphCreate", "Merge", "Stopping"} {
+		"CreateIntercomm", "Create", "CartCreate", "CartSub", "GraphCreate", "Merge", "Stopping", "Background"} {
 		if c>>i&1 != 0 {
 			names = append(names, name)
 		}

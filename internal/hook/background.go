@@ -11,10 +11,17 @@ import (
 // the program of errors only in a Wait for its future.
 type Background interface {
 	Epoch() transport.Epoch
+	// Late returns the error that has ended the operation's epoch, or nil while it lasts.
+	Late() error
 	// Exchange begins the next exchange, on any goroutine. It must be called when the exchange
 	// before has ended. then is called when the exchange has ended, soon if the communicator has an
 	// error. then must not block.
 	Exchange(a collective.Algorithm, then func(error))
+	// Reserve says that the operation ends by an agreement. It is called next after Begin.
+	Reserve()
+	// Agree makes this rank's proposal to that agreement. then gets nil at all living ranks if ok
+	// is true at all of them and none has died, otherwise an error at all. It must not block.
+	Agree(ok bool, then func(error))
 	// End ends the future. It is the last call.
 	End(err error)
 }

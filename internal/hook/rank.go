@@ -41,6 +41,9 @@ type Rank interface {
 	// Begin begins a Background of the given number of exchanges, in the order of the program's
 	// collective operations. If it is refused, Begin returns nil, and the future has the error.
 	Begin(name string, exchanges int) (Background, *future.Future[struct{}])
+	// BeginCount is Begin of an operation that ends with a number, by the function that it returns
+	// instead of by End. With no exchanges it is an operation of this rank alone.
+	BeginCount(name string, exchanges int) (Background, *future.Future[int], func(int, error))
 }
 
 // Of returns the inside of a *mpicx.Comm.
