@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ func (p *programs) exactAllreduce(c config) (r result) {
 	must(err)
 	for in := bytes.NewReader(job); ; {
 		var ours, theirs float64
-		if _, err := fmt.Fscan(in, &ours, &theirs); err == io.EOF {
+		if _, err := fmt.Fscan(in, &ours, &theirs); errors.Is(err, io.EOF) {
 			return r
 		}
 		r.ours, r.theirs = append(r.ours, ours), append(r.theirs, theirs)
