@@ -149,16 +149,9 @@ func (b *background) Reserve() {
 	b.agreement = b.comm.agreements().Reserve(b.epoch, errchan.Background)
 }
 
-func (b *background) Agree(ok bool, then func(error)) {
-	p := errchan.Proposal{Call: errchan.Background, Flag: 1}
-	if !ok {
-		p.Flag = 0
-	}
+func (b *background) Agree(then func(error)) {
+	p := errchan.Proposal{Call: errchan.Background, Flag: -1}
 	b.comm.agreements().Propose(b.agreement, p, func(d *errchan.Decision, err error) {
-		if err == nil && d.Flag == 0 && len(d.Dead) == 0 {
-			then(mpiErrorf(b.name, ClassOther, "an error has kept another rank from it"))
-			return
-		}
 		then(b.comm.outcome(b.name, errchan.Background, d, err))
 	})
 }

@@ -20,7 +20,7 @@
 //	          | "random" "seed" seed "of" number .
 //	protocol  = "revoke" | "resolve" | "agree" | "agreefailed" | "shrink" | "replace" | "dup" | "split" | "splitshared"
 //	          | "create" | "cartcreate" | "cartsub" | "graphcreate" | "createintercomm" | "merge"
-//	          | "stop" | "stopping" | "diagnose" | "end" .
+//	          | "stop" | "stopping" | "background" | "diagnose" | "end" .
 //
 // A rank is its number in the world. Other numbers count from 1. A collective has the name of
 // its function in package mpicx: Allreduce, BcastValue.
@@ -42,8 +42,8 @@
 // whole run: notices of an error or a revoke ("revoke"); the agreement on what an error means
 // ("resolve"); agreements in Agree, AgreeFailed, Shrink, Replace, Dup, Split, SplitShared or
 // CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; requests to stop
-// ("stop") and the agreement to do so ("stopping"); questions and their answers ("diagnose"); and
-// messages that programs have ended ("end").
+// ("stop") and the agreement to do so ("stopping"); agreements of files ("background"); questions and their answers
+// ("diagnose"); and messages that programs have ended ("end").
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
 // has nothing to do in them. A statement with "must" has to be carried out at all its ranks.

@@ -22,7 +22,7 @@ var Collectives = []string{
 // Protocols are what the error channel's messages are for.
 var Protocols = []string{
 	"revoke", "resolve", "agree", "agreefailed", "shrink", "replace", "dup", "split", "splitshared", "create", "cartcreate", "cartsub", "graphcreate",
-	"createintercomm", "merge", "stop", "stopping", "diagnose", "end",
+	"createintercomm", "merge", "stop", "stopping", "background", "diagnose", "end",
 }
 
 var signals = []string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGABRT", "SIGSEGV", "SIGBUS", "SIGPIPE"}

@@ -19,9 +19,9 @@ type Background interface {
 	Exchange(a collective.Algorithm, then func(error))
 	// Reserve says that the operation ends by an agreement. It is called next after Begin.
 	Reserve()
-	// Agree makes this rank's proposal to that agreement. then gets nil at all living ranks if ok
-	// is true at all of them and none has died, otherwise an error at all. It must not block.
-	Agree(ok bool, then func(error))
+	// Agree makes this rank's proposal to that agreement. then gets nil at all living ranks if all
+	// have made one, otherwise an error at all. It must not block.
+	Agree(then func(error))
 	// End ends the future. It is the last call.
 	End(err error)
 }

@@ -103,12 +103,12 @@ func (op *operation) exchange(a collective.Algorithm) error {
 }
 
 // settle ends a collective operation alike at all living ranks, own being the error of this one:
-// with nil, the first error of a rank, or that of a death. Each rank consents only when it knows
-// the errors of all.
+// with nil, the first error of a rank, or that of a death. A rank that dies before it has told its
+// error to all makes no proposal, so the agreement ends with its death.
 func (f *File) settle(op *operation, name string, own error) error {
 	bad, err := f.gather(op, name, own)
 	agreed := make(chan error, 1)
-	op.Agree(err == nil, func(err error) { agreed <- err })
+	op.Agree(func(err error) { agreed <- err })
 	if over := <-agreed; over != nil || err != nil {
 		return cmp.Or(over, err)
 	}

@@ -28,16 +28,22 @@ const create = os.O_CREATE | os.O_RDWR
 func with(t *testing.T, ranks int, name string, fn func(ctx context.Context, c *mpicx.Comm, f *file.File) error) {
 	t.Helper()
 	mpicxtest.Run(t, ranks, func(ctx context.Context, c *mpicx.Comm) error {
-		f, err := file.Open(ctx, c, name, create, 0o666)
-		if err != nil {
-			return err
-		}
+		f := open(ctx, c, name)
 		defer f.Release()
 		if err := fn(ctx, c, f); err != nil {
 			return err
 		}
 		return f.Close().Wait(ctx)
 	})
+}
+
+// open opens a file. No rank is in Open any more when another fails.
+func open(ctx context.Context, c *mpicx.Comm, name string) (f *file.File) {
+	mpicx.Throw(c.TryAll(ctx, func(ctx context.Context) (err error) {
+		f, err = file.Open(ctx, c, name, create, 0o666)
+		return err
+	}))
+	return f
 }
 
 func temporary(t *testing.T) string { return filepath.Join(t.TempDir(), "data") }
@@ -55,6 +61,7 @@ func TestBlocks(t *testing.T) {
 			total *= sizes[d]
 		}
 		cut := r.IntN(dims) // the dimension that is divided
+		backwards := r.IntN(2) == 0
 		cuts := []int{0, sizes[cut]}
 		for range ranks - 1 {
 			cuts = append(cuts, r.IntN(sizes[cut]+1))
@@ -64,7 +71,11 @@ func TestBlocks(t *testing.T) {
 		name := temporary(t)
 		with(t, ranks, name, func(ctx context.Context, c *mpicx.Comm, f *file.File) error {
 			v := file.View{Displacement: displacement, Sizes: sizes, Subsizes: slices.Clone(sizes), Starts: make([]int, dims)}
-			v.Starts[cut], v.Subsizes[cut] = cuts[c.Rank()], cuts[c.Rank()+1]-cuts[c.Rank()]
+			part := c.Rank()
+			if backwards {
+				part = ranks - 1 - part
+			}
+			v.Starts[cut], v.Subsizes[cut] = cuts[part], cuts[part+1]-cuts[part]
 			block := blockOf(v)
 			mpicx.Throw(f.SetView(v))
 			if together {
@@ -114,16 +125,47 @@ func TestColumns(t *testing.T) {
 	const ranks, column, columns = 4, 5000, 2100
 	name := temporary(t)
 	with(t, ranks, name, func(ctx context.Context, c *mpicx.Comm, f *file.File) error {
-		mpicx.Throw(f.SetView(file.View{Sizes: []int{columns, ranks, column}, Subsizes: []int{columns, 1, column}, Starts: []int{0, c.Rank(), 0}}))
-		own := slices.Repeat([]byte{byte('a' + c.Rank())}, columns*column)
-		return errors.Join(file.WriteAll(f, 0, own).Wait(ctx), file.ReadAll(f, 0, own).Wait(ctx))
+		mpicx.Throw(f.SetView(file.View{Sizes: []int{columns, ranks, column}, Subsizes: []int{columns, 1, column}, Starts: []int{0, ranks - 1 - c.Rank(), 0}}))
+		own := slices.Repeat([]byte{byte('a' + ranks - 1 - c.Rank())}, columns*column)
+		mpicx.Throw(errors.Join(file.WriteAll(f, 0, own).Wait(ctx), file.ReadAll(f, 0, own).Wait(ctx)))
+		got, err := os.ReadFile(name)
+		mpicx.Throw(err)
+		require.Len(t, got, ranks*column*columns)
+		for i := 0; i < len(got); i += column {
+			require.Equal(t, strings.Repeat(string('a'+rune(i/column%ranks)), column), string(got[i:i+column]))
+		}
+		mpicx.Throw(c.Barrier().Wait(ctx))
+		mpicx.Throw(f.SetView(file.View{})) // and what one rank has alone
+		return file.WriteAll(f, 0, slices.Repeat([]byte("d"), []int{ranks * column * columns, 1, 1, 0}[c.Rank()])).Wait(ctx)
 	})
 	all, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Len(t, all, ranks*column*columns)
-	for i := 0; i < len(all); i += column {
-		require.Equal(t, strings.Repeat(string('a'+rune(i/column%ranks)), column), string(all[i:i+column]))
-	}
+	require.Equal(t, len(all), strings.Count(string(all), "d"))
+}
+
+// Where the pieces of two ranks overlap, one of them is written.
+func TestOverlap(t *testing.T) {
+	name := temporary(t)
+	require.NoError(t, os.WriteFile(name, []byte("what was there before"), 0o666))
+	mpicxtest.Run(t, 2, func(ctx context.Context, c *mpicx.Comm) error {
+		f, err := file.Open(ctx, c, name, create|os.O_TRUNC, 0o666)
+		mpicx.Throw(err)
+		defer f.Release()
+		_, err = file.Open(ctx, c, name, create|os.O_EXCL, 0o666)
+		require.ErrorIs(t, err, fs.ErrExist)
+		piece := []string{"0123456789", "abc"}[c.Rank()]
+		return errors.Join(file.WriteAll(f, int64(4*c.Rank()), []byte(piece)).Wait(ctx), f.Close().Wait(ctx))
+	})
+	all, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Contains(t, []string{"0123456789", "0123abc789"}, string(all))
+	fresh := filepath.Join(t.TempDir(), "fresh")
+	mpicxtest.Run(t, 3, func(ctx context.Context, c *mpicx.Comm) error {
+		f, err := file.Open(ctx, c, fresh, create|os.O_EXCL, 0o666) // by rank 0 alone
+		f.Release()
+		return err
+	})
 }
 
 // An error of the system at one rank is one of the next Sync, or of the collective call, at all ranks.
@@ -168,14 +210,16 @@ func TestErrorsOfTheProgram(t *testing.T) {
 			if c.Rank() == 1 {
 				return errors.New("diverged")
 			}
+			f.Sync() // for which rank 1 does not come
+			file.Write(f, 0, []byte("lost"))
 			return file.WriteAll(f, 0, []byte("lost")).Wait(ctx)
 		})
 		require.ErrorContains(t, err, "diverged")
 		mpicx.Throw(file.WriteAll(f, int64(c.Rank()), []byte{byte('0' + c.Rank())}).Wait(ctx))
 		mpicx.Throw(f.Sync().Wait(ctx))
-		got := make([]byte, 3)
+		got := make([]byte, 4)
 		n, err := f.ReadAt(got, 0)
-		require.Equal(t, "3 012 <nil>", fmt.Sprintf("%d %s %v", n, got, err))
+		require.Equal(t, "3 012 EOF", fmt.Sprintf("%d %s %v", n, got[:n], err))
 		return nil
 	})
 }
@@ -190,10 +234,14 @@ func TestDeath(t *testing.T) {
 			f, err := file.Open(ctx, c, name, create, 0o666)
 			mpicx.Throw(err)
 			defer f.Release()
-			mpicx.Throw(file.Write(f, int64(c.Rank()), []byte("x")).Wait(ctx))
+			file.Write(f, int64(c.Rank()), []byte("x"))
 			if c.Rank() == 2 {
+				for _, r := range []int{0, 1, 3} { // they have left Open
+					mpicx.Throw(mpicx.Recv(c, []int{0}, r, 0).Wait(ctx))
+				}
 				mpicxtest.Die(c)
 			}
+			mpicx.Send(c, []int{0}, 2, 0)
 			err = f.Sync().Wait(ctx)
 			if _, ok := errors.AsType[*mpicx.ProcFailedError](err); handler == mpicx.ErrorsReturn {
 				require.True(t, ok, "%v", err)
@@ -205,6 +253,43 @@ func TestDeath(t *testing.T) {
 			require.Equal(t, []int{2}, k.Dead)
 			return nil
 		})
+	}
+}
+
+// Wherever a rank dies, each Sync ends alike at all that live.
+func TestSyncIsUniform(t *testing.T) {
+	mpicxtest.NeedsULFM(t)
+	dies := func(plan string) bool {
+		name, ended := temporary(t), make([]string, 4)
+		return len(mpicxtest.RunFaults(t, 4, plan, func(ctx context.Context, c *mpicx.Comm) error {
+			c.SetErrhandler(mpicx.ErrorsReturn)
+			f, err := file.Open(ctx, c, name, create, 0o666)
+			if _, died := errors.AsType[*mpicx.ProcFailedError](err); died {
+				return nil
+			}
+			mpicx.Throw(err)
+			defer f.Release()
+			for range 3 {
+				_, died := errors.AsType[*mpicx.ProcFailedError](f.Sync().Wait(ctx))
+				ended[c.Rank()] += fmt.Sprint(died, " ")
+			}
+			gone, err := c.AgreeFailed().Get(ctx)
+			for r := range ended {
+				if !slices.Contains(gone, r) {
+					require.Equal(t, ended[c.Rank()], ended[r], "ranks %d and %d, %s", c.Rank(), r, plan)
+				}
+			}
+			return err
+		})) > 0
+	}
+	for victim := 1; victim < 4; victim++ {
+		for _, moment := range []string{"operation", "background message"} {
+			k := 1
+			for dies(fmt.Sprintf("kill %d %s %d", victim, map[bool]string{true: "at", false: "in"}[moment == "operation"]+" "+moment, k)) {
+				k++
+			}
+			require.Greater(t, k, 3)
+		}
 	}
 }
 
