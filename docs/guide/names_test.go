@@ -16,7 +16,7 @@ import (
 // Every name that chapter 10 gives of mpicx exists: `mpicx.Send`, `Comm.Dup`.
 func TestNames(t *testing.T) {
 	names := make(map[string]bool)
-	for _, dir := range []string{"mpicx", "future", "mpicx/checkpoint", "mpicx/inject", "mpicx/mpicxtest", "mpicx/recovery"} {
+	for _, dir := range []string{"mpicx", "future", "mpicx/checkpoint", "mpicx/file", "mpicx/inject", "mpicx/mpicxtest", "mpicx/recovery"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(dir), "*.go"))
 		require.NoError(t, err)
 		for _, file := range files {

@@ -42,8 +42,8 @@
 // whole run: notices of an error or a revoke ("revoke"); the agreement on what an error means
 // ("resolve"); agreements in Agree, AgreeFailed, Shrink, Replace, Dup, Split, SplitShared or
 // CreateIntercomm or, for "create", in Create, CartCreate, CartSub or GraphCreate; requests to stop
-// ("stop") and the agreement to do so ("stopping"); agreements of files ("background"); questions and their answers
-// ("diagnose"); and messages that programs have ended ("end").
+// ("stop") and the agreement to do so ("stopping"); agreements of files ("background"); questions
+// and their answers ("diagnose"); and messages that programs have ended ("end").
 //
 // If a moment never comes, the statement does nothing. Some steps never come, because the rank
 // has nothing to do in them. A statement with "must" has to be carried out at all its ranks.

@@ -12,10 +12,10 @@ import (
 )
 
 // A collective write has two phases (Thakur, Gropp, Lusk: "Data Sieving and Collective I/O in
-// ROMIO", 1999). The part of the file that the ranks write is divided into aligned windows, each of
-// one rank, its writer. In each round the ranks send the writers what they have for their windows,
-// and each writer writes its window in few large pieces. So pieces of a few KiB, of all ranks in
-// turn, do not become as many small writes.
+// ROMIO", 1999). The part of the file that the ranks write is divided into aligned windows, each
+// of one rank, its writer. In each round the ranks send the writers what they have for their
+// windows, and each writer writes its window in few large pieces. So pieces of a few KiB, of all
+// ranks in turn, do not become as many small writes.
 
 const (
 	aligned = 1 << 20 // windows begin at multiples
@@ -24,8 +24,9 @@ const (
 )
 
 // WriteAll is [Write] by all ranks together (MPI_File_iwrite_at_all): each writes what it has in
-// its view, possibly nothing. Few ranks write to the file, in large pieces. Where the pieces of two
-// ranks overlap, one of them is written. An error of the file system is an [*Error] at all ranks.
+// its view, possibly nothing. Few ranks write to the file, in large pieces. Where the pieces of
+// two ranks overlap, one of them is written. An error of the file system is an [*Error] at all
+// ranks.
 func WriteAll[T any](f *File, at int64, buf []T) *future.Future[struct{}] {
 	return f.all("WriteAll", 2+rounds, at, element.Of(buf), (*File).writeAll)
 }
@@ -37,8 +38,8 @@ func ReadAll[T any](f *File, at int64, buf []T) *future.Future[struct{}] {
 	return f.all("ReadAll", 1, at, element.Of(buf), (*File).readAll)
 }
 
-// all begins a collective operation on a buffer. A rank whose arguments are bad takes part, too: all
-// ranks get its error.
+// all begins a collective operation on a buffer. A rank whose arguments are bad takes part, too:
+// all ranks get its error.
 func (f *File) all(name string, exchanges int, at int64, buf element.Buffer, move func(*File, *operation, []span, []byte, error) error) *future.Future[struct{}] {
 	f.mu.Lock()
 	places, bad := f.places(name, at, buf)
@@ -75,7 +76,7 @@ type plan struct {
 	stride  int // between the ranks that write
 }
 
-// plan makes a plan of what all ranks have. It is the same at all ranks.
+// plan makes a plan for the places of all ranks. It is the same at all ranks.
 func (f *File) plan(op *operation, places []span, bad error) (p plan, err error) {
 	var mine span
 	if len(places) > 0 && bad == nil {
@@ -200,8 +201,8 @@ func unpack(b []byte, window span, put func(at int64, b []byte)) {
 	}
 }
 
-// join makes of the places that were got the fewest, and of the space from begin on their bytes one
-// after another.
+// join makes of the places that were got the fewest, and of the space from begin on their bytes
+// one after another.
 func (s *shuffle) join(space []byte, begin int64) {
 	slices.SortFunc(s.got, func(a, b span) int { return cmp.Compare(a.At, b.At) })
 	var joined []span
@@ -249,8 +250,8 @@ func (f *File) readNear(op *operation, places []span, b []byte) error {
 	return nil
 }
 
-// near returns how many of the places, from the first on, are to be read together, and their bytes:
-// those within a MiB whose gaps are shorter than what is between them.
+// near returns how many of the places, from the first on, are to be read together, and their
+// bytes: those within a MiB whose gaps are shorter than what is between them.
 func near(places []span) (n int, bytes int64) {
 	hull := places[0]
 	for _, s := range places {

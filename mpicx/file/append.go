@@ -9,8 +9,9 @@ import (
 
 // WriteShared writes the elements of buf at the end of the file, whatever the view, and ends with
 // their number (MPI_File_iwrite_shared; the end of the file is the shared pointer). What several
-// ranks write at a time is in any order. Each write is one write to a file opened with O_APPEND, so
-// they do not overwrite each other, except on file systems that do not promise that, such as NFS.
+// ranks write at a time is in any order. Each write is one write to a file opened with O_APPEND,
+// so they do not overwrite each other, except on file systems that do not promise that, such as
+// NFS.
 func WriteShared[T any](f *File, buf []T) *future.Future[int] {
 	b := element.Of(buf)
 	return f.alone("WriteShared", 0, element.Buffer{Type: b.Type}, func(op *operation, _ []span, _ []byte) (int, error) {

@@ -9,8 +9,8 @@
 //
 // Write and Read involve no other rank. A write may be buffered, and reports no death. [File.Sync]
 // reports what has happened since the last one, and does so uniformly (paper 001, section 1.2.4):
-// an error of the file system at one rank, such as a full disk, is an [*Error] at all of them, with
-// that rank's text. After a death all living ranks get the error of a death.
+// an error of the file system at one rank, such as a full disk, is an [*Error] at all of them,
+// with that rank's text. After a death all living ranks get the error of a death.
 //
 // The operations of a rank on a file are carried out one after another, in the order of its calls,
 // while the program continues. After an error of the communicator nothing is written any more that

@@ -85,8 +85,8 @@ func gather[T any](op *operation, v T) ([]T, error) {
 	return element.DecodeAll[T](a.Parts)
 }
 
-// An operation is one that its goroutine carries out. After an exchange has failed the others fail,
-// too: an error of the communicator or a death has ended it.
+// An operation is one that its goroutine carries out. After an exchange has failed the others
+// fail, too: an error of the communicator or a death has ended it.
 type operation struct {
 	hook.Background
 	failed error

@@ -35,8 +35,8 @@ type File struct {
 	lost   error    // of the first fsync that has failed
 }
 
-// Open opens a file at all ranks of c (MPI_File_open). It is collective: all ranks call it with the
-// same name and flags, those of os.OpenFile without O_APPEND. Rank 0 opens the file first, and
+// Open opens a file at all ranks of c (MPI_File_open). It is collective: all ranks call it with
+// the same name and flags, those of os.OpenFile without O_APPEND. Rank 0 opens the file first, and
 // alone creates or truncates it. If a rank can't open it, all ranks get an [*Error].
 //
 // An error or a death that comes meanwhile ends Open as any collective operation.
@@ -163,8 +163,9 @@ func (f *File) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// SetSize cuts the file off at a size in bytes, or extends it with zeros (MPI_File_set_size). It is
-// collective, and takes place when the operations of all ranks that were begun before have ended.
+// SetSize cuts the file off at a size in bytes, or extends it with zeros (MPI_File_set_size). It
+// is collective, and takes place when the operations of all ranks that were begun before have
+// ended.
 func (f *File) SetSize(bytes int64) *future.Future[struct{}] {
 	return f.together("SetSize", 2, func(op *operation) error {
 		bad, err := f.gather(op, "SetSize", nil)

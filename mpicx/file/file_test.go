@@ -168,7 +168,8 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// An error of the system at one rank is one of the next Sync, or of the collective call, at all ranks.
+// An error of the system at one rank is one of the next Sync, or of the collective call, at all
+// ranks.
 func TestErrorsOfTheSystem(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no device is full here")

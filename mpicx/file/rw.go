@@ -13,9 +13,9 @@ import (
 )
 
 // Write writes the elements of buf to the view, from position at on, and ends with their number
-// (MPI_File_iwrite_at). The buffer is the operation's until its future is done. Elements are written
-// as they are in memory, so files move between machines of one byte order. T is of a fixed size and
-// has no pointers.
+// (MPI_File_iwrite_at). The buffer is the operation's until its future is done. Elements are
+// written as they are in memory, so files move between machines of one byte order. T is of a fixed
+// size and has no pointers.
 //
 // A write that fails is also an error of the next Sync, at all ranks.
 func Write[T any](f *File, at int64, buf []T) *future.Future[int] {
@@ -62,8 +62,8 @@ func (f *File) places(name string, at int64, buf element.Buffer) ([]span, error)
 	return slices.Collect(spans), nil
 }
 
-// wrapped says which operation an error of the system has ended. Errors of the communicator stay as
-// they are.
+// wrapped says which operation an error of the system has ended. Errors of the communicator stay
+// as they are.
 func (f *File) wrapped(name string, err error) error {
 	if s, ok := errors.AsType[*systemError](err); ok {
 		return fmt.Errorf("file: %s: %w", name, s.error)
@@ -125,8 +125,8 @@ func (f *File) read(op *operation, places []span, b []byte) (int, error) {
 	return n, err
 }
 
-// ReadAt implements io.ReaderAt: it reads bytes of the file, whatever the view, and returns when the
-// operations that were begun before have ended.
+// ReadAt implements io.ReaderAt: it reads bytes of the file, whatever the view, and returns when
+// the operations that were begun before have ended.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	n, err = f.bytes("Read", off, p, f.read)
 	if err == nil && n < len(p) {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A View says which elements of the file are this rank's: a block of an n-dimensional array that is
-// in the file in row-major order (MPI_File_set_view, with a type of MPI_Type_create_subarray). The
-// zero value is the whole file.
+// A View says which elements of the file are this rank's: a block of an n-dimensional array that
+// is in the file in row-major order (MPI_File_set_view, with a type of MPI_Type_create_subarray).
+// The zero value is the whole file.
 type View struct {
 	Displacement int64 // of the array in the file, in bytes
 	Sizes        []int // of the array, in elements, by dimension
