@@ -138,6 +138,8 @@ func (r *run) pass(s syscall.Signal) {
 		case time.Since(r.stopped) > again:
 			r.kill("at a second " + nameOf(s))
 			return
+		default: // the same request, which could come to a process that has stopped and is about to exit
+			return
 		}
 	}
 	if slices.Contains(ending, os.Signal(s)) {

@@ -18,8 +18,8 @@ func Watch(signals []os.Signal, ends bool, ask func(os.Signal)) (end func()) {
 	came, over := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(came, signals...)
 	var watching sync.WaitGroup
+	var first time.Time
 	watching.Go(func() {
-		var first time.Time
 		for {
 			select {
 			case s := <-came:
@@ -42,7 +42,9 @@ func Watch(signals []os.Signal, ends bool, ask func(os.Signal)) (end func()) {
 		watching.Wait()
 		select {
 		case s := <-came:
-			raise(s)
+			if first.IsZero() || time.Since(first) > again {
+				raise(s)
+			}
 		default:
 		}
 	})

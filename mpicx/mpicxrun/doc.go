@@ -25,8 +25,8 @@
 // A program can stop on SIGTERM or SIGINT (Ctrl-C) in its own time, up to the time that -grace
 // gives: 30s, 5m; the default is 30s. The processes that are still there then get a SIGKILL, and so
 // do the processes that they have started. They get it at once if a second SIGINT or SIGTERM comes
-// more than a second after the first. Before that mpicxrun prints one line that says which ranks
-// hang, and where:
+// more than a second after the first; one that comes within the second is not passed on. Before the
+// SIGKILL mpicxrun prints one line that says which ranks hang, and where:
 //
 //	mpicxrun: still there 30s after SIGTERM, and killed: ranks 0, 2: Barrier #17 on world at step.go:88; rank 1: computing: nothing pending, last Barrier #16 on world at step.go:81; rank 3: stopped
 //
