@@ -286,6 +286,9 @@ func TestStoppingUnequally(t *testing.T) {
 // A stop that is asked for when a rank has made its last call keeps nobody from ending: that rank has
 // returned, or given the communicator up.
 func TestStopTooLate(t *testing.T) {
+	if mpicx.Backend == "ulfm" && processes != nil {
+		t.Skip("a process that has returned, and is needed, counts as dead")
+	}
 	for name, last := range inOrder(map[string]func(c *mpicx.Comm){
 		"returns":  func(*mpicx.Comm) {},
 		"releases": (*mpicx.Comm).Release,
