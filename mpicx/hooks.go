@@ -82,7 +82,8 @@ type background struct {
 	comm      *comm
 	name      string
 	epoch     transport.Epoch
-	first     int // sequence number of the next exchange
+	next      int // sequence number of the next exchange
+	last      int // the last that is reserved; exchanges may share it, since messages stay in order
 	agreement errchan.Agreement
 }
 
@@ -118,8 +119,8 @@ func beginBackground[T any](i *inside, name string, exchanges int) (*background,
 	b := &background{of: waiting.Of(f), comm: c, name: name, epoch: epoch}
 	// The numbers of all exchanges are taken now, while the calls of all ranks have the same order.
 	for k := range exchanges {
-		if seq := c.t.Call(epoch, inBackground); k == 0 {
-			b.first = seq
+		if b.last = c.t.Call(epoch, inBackground); k == 0 {
+			b.next = b.last
 		}
 	}
 	return b, f, end
@@ -139,8 +140,8 @@ func (b *background) Late() error {
 }
 
 func (b *background) Exchange(a collective.Algorithm, then func(error)) {
-	tag := transport.CollectiveTag(b.first)
-	b.first++
+	tag := transport.CollectiveTag(b.next)
+	b.next = min(b.next+1, b.last)
 	x := &collective.Exchange{Name: b.name, Signature: inBackground}
 	x.Start(b.comm.t, b.epoch, tag, a, &backgroundExchange{b, then})
 }

@@ -87,7 +87,7 @@ var forms = [kinds]form{
 	AllreduceValue:         {name: "AllreduceValue", typed: true},
 	Alltoall:               {name: "Alltoall", typed: true, counted: true},
 	Alltoallv:              {name: "Alltoallv", typed: true},
-	Background:             {name: "a Save in the background"},
+	Background:             {name: "an operation in the background"},
 	Barrier:                {name: "Barrier"},
 	Bcast:                  {name: "Bcast", rooted: true, typed: true, counted: true},
 	BcastValue:             {name: "BcastValue", rooted: true},

@@ -19,8 +19,7 @@ import (
 
 const (
 	aligned = 1 << 20 // windows begin at multiples
-	least   = 4 << 20 // bytes of a window, unless the whole is shorter
-	rounds  = 32      // at most; windows are longer if there is more to write
+	window  = 4 << 20 // bytes of a window
 )
 
 // WriteAll is [Write] by all ranks together (MPI_File_iwrite_at_all): each writes what it has in
@@ -28,23 +27,23 @@ const (
 // two ranks overlap, one of them is written. An error of the file system is an [*Error] at all
 // ranks.
 func WriteAll[T any](f *File, at int64, buf []T) *future.Future[struct{}] {
-	return f.all("WriteAll", 2+rounds, at, element.Of(buf), (*File).writeAll)
+	return f.all("WriteAll", at, element.Of(buf), (*File).writeAll)
 }
 
 // ReadAll is [Read] by all ranks together (MPI_File_iread_at_all). If the file ends before what a
 // rank reads, all ranks get an [*Error] in which errors.Is finds io.ErrUnexpectedEOF. Pieces that
 // are close to each other are read together.
 func ReadAll[T any](f *File, at int64, buf []T) *future.Future[struct{}] {
-	return f.all("ReadAll", 1, at, element.Of(buf), (*File).readAll)
+	return f.all("ReadAll", at, element.Of(buf), (*File).readAll)
 }
 
 // all begins a collective operation on a buffer. A rank whose arguments are bad takes part, too:
 // all ranks get its error.
-func (f *File) all(name string, exchanges int, at int64, buf element.Buffer, move func(*File, *operation, []span, []byte, error) error) *future.Future[struct{}] {
+func (f *File) all(name string, at int64, buf element.Buffer, move func(*File, *operation, []span, []byte, error) error) *future.Future[struct{}] {
 	f.mu.Lock()
 	places, bad := f.places(name, at, buf)
 	f.mu.Unlock()
-	return f.together(name, exchanges, func(op *operation) error {
+	return f.together(name, func(op *operation) error {
 		return f.settle(op, name, move(f, op, places, buf.Bytes, bad))
 	})
 }
@@ -60,7 +59,7 @@ func (f *File) writeAll(op *operation, places []span, b []byte, bad error) error
 		if err := op.exchange(x); err != nil {
 			return err
 		}
-		if _, failed := each(op, x.got, x.window, f.file.WriteAt); failed != nil && bad == nil {
+		if _, failed := each(op, x.got, x.bytes, f.file.WriteAt); failed != nil && bad == nil {
 			bad = failed // the other ranks need the next rounds
 		}
 	}
@@ -70,7 +69,6 @@ func (f *File) writeAll(op *operation, places []span, b []byte, bad error) error
 // A plan divides what the ranks write.
 type plan struct {
 	begin   int64 // of the first window
-	window  int64 // bytes of one
 	writers int
 	rounds  int
 	stride  int // between the ranks that write
@@ -104,16 +102,15 @@ func (f *File) plan(op *operation, places []span, bad error) (p plan, err error)
 	p.begin = first / aligned * aligned
 	up := func(n, unit int64) int64 { return (n + unit - 1) / unit }
 	whole := last - p.begin
-	p.writers = int(min(int64(len(all)), up(whole, least)))
+	p.writers = int(min(int64(len(all)), up(whole, window)))
 	p.stride = len(all) / p.writers
-	p.window = max(least, up(up(whole, int64(p.writers)*rounds), aligned)*aligned)
-	p.rounds = int(up(whole, p.window*int64(p.writers)))
+	p.rounds = int(up(whole, window*int64(p.writers)))
 	return p, nil
 }
 
 // at returns the window of a writer in a round. The windows of a round are next to each other.
 func (p *plan) at(round, writer int) span {
-	return span{p.begin + int64(round*p.writers+writer)*p.window, p.window}
+	return span{p.begin + int64(round*p.writers+writer)*window, window}
 }
 
 // A shuffle is the exchange of one round.
@@ -124,9 +121,9 @@ type shuffle struct {
 	from   []byte // what belongs there
 
 	// What a writer has got: the bytes of consecutive places.
-	got    []span
-	window []byte
-	taken  []int // ranks, in the order of the requests
+	got   []span
+	bytes []byte
+	taken []int // ranks, in the order of the requests
 }
 
 // Step sends the writers their parts, and then puts together what this rank has got as a writer.
@@ -152,25 +149,25 @@ func (s *shuffle) Step(k int, x *collective.Exchange) (more bool) {
 	if self < 0 {
 		return false
 	}
-	window := s.at(s.round, self)
-	space := make([]byte, window.Len)
+	own := s.at(s.round, self)
+	space := make([]byte, own.Len)
 	put := func(at int64, b []byte) {
 		s.got = append(s.got, span{at, int64(len(b))})
-		copy(space[at-window.At:], b)
+		copy(space[at-own.At:], b)
 	}
 	for i := range s.taken {
-		unpack(x.Taken(i), window, put)
+		unpack(x.Taken(i), own, put)
 	}
-	s.each(window, put)
-	s.join(space, window.At)
+	s.each(own, put)
+	s.join(space, own.At)
 	return false
 }
 
 // each calls put with the parts of this rank that are in a window.
-func (s *shuffle) each(window span, put func(at int64, b []byte)) {
+func (s *shuffle) each(in span, put func(at int64, b []byte)) {
 	skip := int64(0)
 	for _, p := range s.places {
-		if from, to := max(p.At, window.At), min(p.end(), window.end()); from < to {
+		if from, to := max(p.At, in.At), min(p.end(), in.end()); from < to {
 			put(from, s.from[skip+from-p.At:][:to-from])
 		}
 		skip += p.Len
@@ -179,8 +176,8 @@ func (s *shuffle) each(window span, put func(at int64, b []byte)) {
 
 // pack returns the message for the writer of a window: for each part its place, its length and its
 // bytes.
-func (s *shuffle) pack(window span) (b []byte) {
-	s.each(window, func(at int64, part []byte) {
+func (s *shuffle) pack(in span) (b []byte) {
+	s.each(in, func(at int64, part []byte) {
 		b = binary.LittleEndian.AppendUint64(b, uint64(at))
 		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
 		b = append(b, part...)
@@ -189,11 +186,11 @@ func (s *shuffle) pack(window span) (b []byte) {
 }
 
 // unpack calls put with the parts in a message, as far as they are in the window.
-func unpack(b []byte, window span, put func(at int64, b []byte)) {
+func unpack(b []byte, in span, put func(at int64, b []byte)) {
 	for len(b) >= 16 {
 		s := span{int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))}
 		b = b[16:]
-		if s.Len < 0 || s.Len > int64(len(b)) || s.At < window.At || s.At > window.end()-s.Len {
+		if s.Len < 0 || s.Len > int64(len(b)) || s.At < in.At || s.At > in.end()-s.Len {
 			return // no rank sends this
 		}
 		put(s.At, b[:s.Len])
@@ -217,7 +214,7 @@ func (s *shuffle) join(space []byte, begin int64) {
 	for _, g := range joined {
 		used += int64(copy(space[used:], space[g.At-begin:][:g.Len]))
 	}
-	s.got, s.window = joined, space[:used]
+	s.got, s.bytes = joined, space[:used]
 }
 
 // readAll is ReadAll before its settle.

@@ -37,7 +37,7 @@ func WriteOrdered[T any](f *File, buf []T) *future.Future[struct{}] {
 	f.mu.Lock()
 	_, bad := f.places("WriteOrdered", 0, element.Buffer{Type: b.Type})
 	f.mu.Unlock()
-	return f.together("WriteOrdered", 3, func(op *operation) error {
+	return f.together("WriteOrdered", func(op *operation) error {
 		// Before the second exchange nobody writes, so rank 0 sees the end.
 		if _, err := gather(op, 0); err != nil {
 			return f.settle(op, "WriteOrdered", err)

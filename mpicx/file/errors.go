@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -72,16 +73,29 @@ func (f *File) gather(op *operation, name string, own error) (bad *Error, err er
 	return nil, nil
 }
 
-// gather carries out an exchange by which each rank gets the values of all.
+// gather carries out an exchange by which each rank gets the values of all, and finds out whether
+// all are in the same operation.
 func gather[T any](op *operation, v T) ([]T, error) {
 	var a collective.AllgatherAny
-	var err error
-	if a.Send, err = element.Encode(v); err != nil {
+	value, err := element.Encode(v)
+	if err != nil {
 		return nil, err
 	}
+	a.Send = append([]byte(op.name+"\x00"), value...)
 	if err := op.exchange(&a); err != nil {
 		return nil, err
 	}
+	for r, part := range a.Parts {
+		name, rest, _ := bytes.Cut(part, []byte{0})
+		if first, _, _ := bytes.Cut(a.Parts[0], []byte{0}); r > 0 && !bytes.Equal(name, first) {
+			op.failed = fmt.Errorf("file: %s at rank 0, %s at rank %d, expected the same call at all ranks", first, name, r)
+			return nil, op.failed
+		}
+		if r > 0 {
+			a.Parts[r] = rest
+		}
+	}
+	_, a.Parts[0], _ = bytes.Cut(a.Parts[0], []byte{0})
 	return element.DecodeAll[T](a.Parts)
 }
 
@@ -89,6 +103,7 @@ func gather[T any](op *operation, v T) ([]T, error) {
 // fail, too: an error of the communicator or a death has ended it.
 type operation struct {
 	hook.Background
+	name   string
 	failed error
 }
 

@@ -50,7 +50,7 @@ func Open(ctx context.Context, c *mpicx.Comm, name string, flag int, perm fs.Fil
 	}
 	f := &File{comm: own, name: name, last: make(chan struct{})}
 	close(f.last)
-	err = f.together("Open", 2, func(op *operation) error {
+	err = f.together("Open", func(op *operation) error {
 		var bad error
 		if own.Rank() == 0 {
 			f.file, bad = os.OpenFile(name, flag, perm)
@@ -70,18 +70,18 @@ func Open(ctx context.Context, c *mpicx.Comm, name string, flag int, perm fs.Fil
 
 // together begins a collective operation, which run carries out when those before have ended. Its
 // future ends alike at all living ranks if the last that run calls is settle.
-func (f *File) together(name string, exchanges int, run func(*operation) error) *future.Future[struct{}] {
+func (f *File) together(name string, run func(*operation) error) *future.Future[struct{}] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
 		return future.Failed[struct{}](f.isClosed(name))
 	}
-	op, done := hook.Of(f.comm).Begin(name, exchanges)
+	op, done := hook.Of(f.comm).Begin(name, 1)
 	if op == nil {
 		return done
 	}
 	op.Reserve()
-	f.next(func() { op.End(run(&operation{Background: op})) })
+	f.next(func() { op.End(run(&operation{Background: op, name: name})) })
 	return done
 }
 
@@ -106,7 +106,7 @@ func (f *File) isClosed(name string) error {
 // error of a death. An fsync that has failed once stays failed until the file is opened anew,
 // because the system has forgotten what it could not write.
 func (f *File) Sync() *future.Future[struct{}] {
-	return f.together("Sync", 1, func(op *operation) error { return f.settle(op, "Sync", f.sync(op)) })
+	return f.together("Sync", func(op *operation) error { return f.settle(op, "Sync", f.sync(op)) })
 }
 
 func (f *File) sync(op *operation) error {
@@ -167,7 +167,7 @@ func (f *File) Size() (int64, error) {
 // is collective, and takes place when the operations of all ranks that were begun before have
 // ended.
 func (f *File) SetSize(bytes int64) *future.Future[struct{}] {
-	return f.together("SetSize", 2, func(op *operation) error {
+	return f.together("SetSize", func(op *operation) error {
 		bad, err := f.gather(op, "SetSize", nil)
 		if err == nil && bad == nil && f.comm.Rank() == 0 && op.Late() == nil {
 			err = f.file.Truncate(bytes)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mpicx/go-mpicx/future"
 	"github.com/mpicx/go-mpicx/mpicx"
 	"github.com/mpicx/go-mpicx/mpicx/file"
 	"github.com/mpicx/go-mpicx/mpicx/mpicxtest"
@@ -292,6 +293,18 @@ func TestSyncIsUniform(t *testing.T) {
 			require.Greater(t, k, 3)
 		}
 	}
+}
+
+// Ranks that are in different calls are told, and the file works on.
+func TestMismatch(t *testing.T) {
+	with(t, 3, temporary(t), func(ctx context.Context, c *mpicx.Comm, f *file.File) error {
+		call := f.Sync
+		if c.Rank() == 2 {
+			call = func() *future.Future[struct{}] { return file.WriteAll(f, 0, []byte("x")) }
+		}
+		require.ErrorContains(t, call().Wait(ctx), "file: Sync at rank 0, WriteAll at rank 2, expected the same call at all ranks")
+		return f.Sync().Wait(ctx)
+	})
 }
 
 // The end of the file is the shared pointer.
