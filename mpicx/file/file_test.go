@@ -338,10 +338,12 @@ func TestBadInput(t *testing.T) {
 		f, err := file.Open(ctx, c, name, create, 0o666)
 		mpicx.Throw(err)
 		for want, v := range map[string]file.View{
-			"displacement -1, expected at least 0":                             {Displacement: -1},
-			"1 sizes, 0 subsizes and 0 starts, expected as many of each":       {Sizes: []int{1}},
-			"dimension 0: 3 elements from 2 of 4, expected some inside of it":  {Sizes: []int{4}, Subsizes: []int{3}, Starts: []int{2}},
-			"an array of [4294967296 4294967296] elements, expected at most 2": {Sizes: []int{1 << 32, 1 << 32}, Subsizes: []int{1, 1}, Starts: []int{0, 0}},
+			"displacement -1, expected at least 0":                            {Displacement: -1},
+			"1 sizes, 0 subsizes and 0 starts, expected as many of each":      {Sizes: []int{1}},
+			"dimension 0: 3 elements from 2 of 4, expected some inside of it": {Sizes: []int{4}, Subsizes: []int{3}, Starts: []int{2}},
+			"an array of [1073741824 1073741824 1073741824] elements, expected at most 2": {
+				Sizes: []int{1 << 30, 1 << 30, 1 << 30}, Subsizes: []int{1, 1, 1}, Starts: []int{0, 0, 0},
+			},
 		} {
 			require.ErrorContains(t, f.SetView(v), want)
 		}
